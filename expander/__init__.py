@@ -1,0 +1,8 @@
+"""The expander: after each fire, the next occurrence of the rule.
+
+One message of `fires` for each claimed entry that recurs. For each: the record, then the one
+occurrence after the furthest live one, "whatever the clock says": a repeat, a second expander or a
+late message computes the same, finds it written, and only marks the entry expanded.
+
+`service`  the consumer.  `expansion`  one expansion. Start there.
+"""

@@ -1,0 +1,42 @@
+"""The use cases of a reminder: create, read, change. Everything that a caller can ask for.
+
+`requests`   what goes in and out: requests, views, pages.
+`planning`   definition → occurrences → due entries. Pure.
+`writing`    due entries onto disk, found by the scanner in time even if the write was slow.
+`creating`   create, with `dedup_key` and `request_id`.
+`changing`   cancel and reschedule: the one procedure, safe against a claim in progress.
+`reading`    get, list, ledger.
+
+The scheduler offers these over gRPC; expander and dispatcher use `planning`, `writing` and
+`Changes.finish`. Nothing here knows Cassandra, Redis or protobuf. Start reading at `changing`.
+"""
+
+from reminders.lifecycle.changing import Changes
+from reminders.lifecycle.creating import Creates
+from reminders.lifecycle.planning import Planner
+from reminders.lifecycle.reading import Reads
+from reminders.lifecycle.requests import (
+    Changed,
+    Created,
+    CreateRequest,
+    OccurrenceView,
+    Page,
+    View,
+)
+from reminders.lifecycle.service import Reminders
+from reminders.lifecycle.writing import EntryWriter
+
+__all__ = [
+    "Changed",
+    "Changes",
+    "CreateRequest",
+    "Created",
+    "Creates",
+    "EntryWriter",
+    "OccurrenceView",
+    "Page",
+    "Planner",
+    "Reads",
+    "Reminders",
+    "View",
+]

@@ -1,0 +1,227 @@
+"""Create: durable when it answers, once for each `dedup_key` and `request_id`.
+
+A key is arbitrated in the store by `DedupKeys.claim`; the claim carries the reminder id, the
+instant and
+the stamp, so whoever repeats a create that died half-way writes the very same rows. Without a key
+nothing is read before the write.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from reminders.errors import InvalidRequest, KeyConflict, NotReady, StoreUnavailable, TocsinError
+from reminders.lifecycle.planning import Planner, instant_ms
+from reminders.lifecycle.reading import Reads
+from reminders.lifecycle.requests import Created, CreateRequest, View
+from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.model.codec import content_hash
+from reminders.model.definition import Recurring
+from reminders.model.record import DedupClaim, NewReminder, Record, Status, Stored
+from reminders.platform import Platform
+from reminders.reminder_id import new_reminder_id
+
+CREATION_SETBACK = timedelta(seconds=60)
+"""Creations are stamped this far behind, so that an LWT by any coordinator's clock wins over them.
+"""
+MISSING_IS_UNWRITTEN = timedelta(days=27)
+"""A due entry younger than this that is not there was never written; an older one may have expired.
+"""
+
+
+class Creates:
+    """The use case behind the three create calls."""
+
+    def __init__(
+        self, platform: Platform, writer: EntryWriter, planner: Planner, reads: Reads
+    ) -> None:
+        self._store = platform.store
+        self._writer = writer
+        self._planner = planner
+        self._reads = reads
+        self._clock = platform.clock
+        self._limits = platform.limits
+
+    async def create(self, requests: Sequence[CreateRequest]) -> list[Created | TocsinError]:
+        """One result for each request, in order; each succeeds or fails by itself."""
+        if not self._clock.in_bounds():
+            return [NotReady(operation="create")] * len(requests)
+        results: list[Created | TocsinError | None] = [None] * len(requests)
+        fresh: dict[int, NewReminder] = {}
+        keyed: dict[int, NewReminder] = {}
+        now = instant_ms(self._clock.now())
+        for index, request in enumerate(requests):
+            try:
+                new = self._plan(request, new_reminder_id(), now)
+            except InvalidRequest as error:
+                results[index] = error
+                continue
+            if request.validate_only:
+                results[index] = Created(view=_anonymous(new))
+            elif request.request_id or request.definition.dedup_key:
+                keyed[index] = new
+            else:
+                fresh[index] = new
+        if keyed:
+            await self._arbitrate(requests, keyed, fresh, results)
+        if fresh:
+            await self._write(fresh, results)
+        assert all(result is not None for result in results)
+        return results  # type: ignore[return-value]
+
+    def _plan(self, request: CreateRequest, reminder_id: str, created_at: datetime) -> NewReminder:
+        record = Record(
+            namespace=request.namespace,
+            reminder_id=reminder_id,
+            version=1,
+            status=Status.SCHEDULED,
+            definition=request.definition,
+            created_at=created_at,
+            updated_at=created_at,
+            stamp=stamp_of(created_at - CREATION_SETBACK),
+        )
+        return NewReminder(record=record, entries=self._planner.first(record))
+
+    async def _write(
+        self, fresh: dict[int, NewReminder], results: list[Created | TocsinError | None]
+    ) -> None:
+        written_from = self._clock.now()
+        new = list(fresh.values())
+        try:
+            await self._store.records.create(new)
+            await self._writer.written(
+                [entry for one in new for entry in one.entries], written_from=written_from
+            )
+        except TocsinError as error:
+            for index in fresh:
+                results[index] = error
+            return
+        for index, one in fresh.items():
+            results[index] = Created(view=_view_of(one))
+
+    # --- keys -----------------------------------------------------------------------------------
+
+    async def _arbitrate(
+        self,
+        requests: Sequence[CreateRequest],
+        keyed: dict[int, NewReminder],
+        fresh: dict[int, NewReminder],
+        results: list[Created | TocsinError | None],
+    ) -> None:
+        """Decides for each keyed request: ours (goes to `fresh`), a repeat, or a conflict.
+
+        The dedup_key goes first, and a request_id is then claimed for the reminder that it stands
+        for.
+        """
+        stands: dict[int, DedupClaim] = {}
+        for kind in ("key", "request"):
+            asked = {
+                index: claim
+                for index, new in keyed.items()
+                if (claim := self._claim(kind, requests[index], new, stands.get(index)))
+                and results[index] is None
+            }
+            if not asked:
+                continue
+            try:
+                owners = await self._store.dedup.claim(list(asked.values()))
+            except StoreUnavailable as error:
+                for index in asked:
+                    results[index] = error
+                continue
+            for (index, claim), owner in zip(asked.items(), owners, strict=True):
+                if owner.content_hash != claim.content_hash or (
+                    index in stands and owner.reminder_id != claim.reminder_id
+                ):
+                    results[index] = KeyConflict(
+                        key="dedup_key" if kind == "key" else "request_id",
+                        reminder_id=owner.reminder_id,
+                    )
+                elif index not in stands:
+                    stands[index] = owner
+        for index, owner in stands.items():
+            if results[index] is None:
+                await self._settle_key(index, requests[index], keyed[index], owner, fresh, results)
+
+    def _claim(
+        self, kind: str, request: CreateRequest, new: NewReminder, stands: DedupClaim | None
+    ) -> DedupClaim | None:
+        name = request.definition.dedup_key if kind == "key" else request.request_id
+        if not name:
+            return None
+        record = new.record
+        claim = DedupClaim(
+            namespace=request.namespace,
+            key=f"{kind}:{name}",
+            reminder_id=record.reminder_id,
+            content_hash=content_hash(request.definition),
+            created_at=record.created_at,
+            stamp=record.stamp,
+            expires_at=self._expiry(new),
+        )
+        if stands is None:
+            return claim
+        return msgspec.structs.replace(
+            claim,
+            reminder_id=stands.reminder_id,
+            created_at=stands.created_at,
+            stamp=stands.stamp,
+            expires_at=stands.expires_at,
+        )
+
+    def _expiry(self, new: NewReminder) -> datetime | None:
+        """Before the record of a one-shot leaves; never for a rule."""
+        if isinstance(new.record.definition.schedule, Recurring):
+            return None
+        last = new.entries[-1].key.ring_at
+        return last + new.record.definition.policies.expire_after + self._limits.retention
+
+    async def _settle_key(
+        self,
+        index: int,
+        request: CreateRequest,
+        new: NewReminder,
+        owner: DedupClaim,
+        fresh: dict[int, NewReminder],
+        results: list[Created | TocsinError | None],
+    ) -> None:
+        if owner.reminder_id == new.record.reminder_id:
+            fresh[index] = new
+            return
+        try:
+            stored = await self._reads.stored(owner.reminder_id)
+            again = self._plan(request, owner.reminder_id, owner.created_at)
+            if stored is None:  # the first one died, or is still at it: write its rows, not ours
+                fresh[index] = again
+                return
+            await self._complete(stored, again)
+            view = await self._reads.view(stored)
+            results[index] = Created(view=view, deduplicated=True)
+        except TocsinError as error:
+            results[index] = error
+
+    async def _complete(self, stored: Stored, again: NewReminder) -> None:
+        """Writes the due entries that a create which died after its record did not write.
+
+        Only where the record still has them pending and nothing became of them.
+        """
+        if stored.record.version != 1 or stored.change is not None:
+            return
+        live = {entry.key for entry in stored.live}
+        horizon = self._clock.now() - MISSING_IS_UNWRITTEN
+        for entry in again.entries:
+            if entry.key not in live or entry.key.ring_at < horizon:
+                continue
+            if await self._store.due.read(entry.key) is None:
+                await self._writer.put([entry], stamp=again.record.stamp)
+
+
+def _view_of(new: NewReminder) -> View:
+    return View(record=new.record, status=new.record.status, ahead=new.entries)
+
+
+def _anonymous(new: NewReminder) -> View:
+    record = msgspec.structs.replace(new.record, reminder_id="")
+    entries = tuple(msgspec.structs.replace(entry, reminder_id="") for entry in new.entries)
+    return View(record=record, status=record.status, ahead=entries)

@@ -1,0 +1,68 @@
+"""What goes into the use cases and comes out of them."""
+
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+from reminders.model.definition import Definition
+from reminders.model.entry import DueEntry, Occurrence
+from reminders.model.ledger import OccurrenceStatus
+from reminders.model.record import OccurrenceAnswer, Record, Status
+
+T = TypeVar("T")
+
+
+class CreateRequest(Struct, frozen=True, kw_only=True):
+    """One reminder to make, validated and normalized."""
+
+    namespace: str
+    definition: Definition
+    request_id: str | None = None
+    validate_only: bool = False
+
+
+class View(Struct, frozen=True, kw_only=True):
+    """A reminder as a caller sees it."""
+
+    record: Record
+    status: Status
+    """Derived: `fired` where nothing is ahead."""
+    ahead: tuple[DueEntry, ...] = ()
+    """Planned occurrences that nobody handled yet, soonest first; without bodies."""
+
+
+class Created(Struct, frozen=True, kw_only=True):
+    """The stored reminder."""
+
+    view: View
+    deduplicated: bool = False
+    """An earlier call with the same key had made it."""
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """How a change ended."""
+
+    view: View
+    was_fired: bool
+    answers: tuple[OccurrenceAnswer, ...] = ()
+
+
+class OccurrenceView(Struct, frozen=True, kw_only=True):
+    """An occurrence over all its deliveries."""
+
+    namespace: str
+    reminder_id: str
+    version: int
+    occurrence: Occurrence
+    status: OccurrenceStatus
+    reason: str = ""
+    claimed_at: datetime | None = None
+    target_count: int = 0
+
+
+class Page(Struct, Generic[T], frozen=True, kw_only=True):
+    """A part of a list; `next_token` is empty on the last one."""
+
+    items: tuple[T, ...]
+    next_token: str = ""

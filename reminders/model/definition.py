@@ -1,0 +1,114 @@
+"""What the caller asked for. Meanings, units and limits: `protos/tocsin/v1/reminder.proto`."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from msgspec import Struct
+
+from reminders.recurrence.policies import Gap, MissingDay, Overlap
+
+
+class At(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="at"):
+    """Once, at an instant."""
+
+    instant: datetime
+
+
+class After(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="after"):
+    """Once, so long after the create or change that carried it was taken."""
+
+    delay: timedelta
+
+
+class LocalTime(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="local"):
+    """Once, at a wall-clock time in a zone."""
+
+    date: str | None
+    """ISO date; None: the next day on which `time` is still ahead."""
+    time: str
+    """ISO time without an offset, seconds optional."""
+    zone: str
+
+
+class Recurring(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="recurring"):
+    """Again and again, in local time. Exactly one of `rrule` and `cron` is set."""
+
+    rrule: str | None = None
+    cron: str | None = None
+    start_local: datetime | None = None
+    zone: str
+    exdates_local: tuple[datetime, ...] = ()
+    rdates_local: tuple[datetime, ...] = ()
+    max_occurrences: int | None = None
+    until: datetime | None = None
+
+
+Schedule = At | After | LocalTime | Recurring
+
+
+class CatchUp(StrEnum):
+    """Which missed occurrences of a rule ring after downtime. The first is the default."""
+
+    LATEST = "latest"
+    ALL = "all"
+    NONE = "none"
+
+
+class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long one delivery is tried."""
+
+    max_attempts: int = 12
+    max_age: timedelta = timedelta(hours=24)
+    """No attempt starts later than this after the occurrence's time."""
+
+
+class Policies(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What happens with awkward dates, lateness and failure."""
+
+    gap: Gap = Gap.NEXT_VALID
+    overlap: Overlap = Overlap.EARLIER
+    missing_day: MissingDay = MissingDay.SKIP
+    holiday_calendar: str | None = None
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_max_age: timedelta = timedelta(hours=1)
+    expire_after: timedelta = timedelta(days=3)
+    jitter: timedelta = timedelta(0)
+    retry: Retry = Retry()
+
+
+class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="webhook"):
+    """An HTTP POST of JSON."""
+
+    url: str
+    headers: dict[str, str] = {}
+    secret_id: str | None = None
+
+
+class Log(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="log"):
+    """A line in the dispatcher's log."""
+
+
+Target = Webhook | Log
+
+
+class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One way to the receiver; `channel_id` is unique within the reminder."""
+
+    channel_id: str
+    target: Target
+    template_id: str | None = None
+
+
+class Definition(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything the caller decides. Equal content encodes to equal bytes: `labels` are sorted."""
+
+    user_id: str
+    schedule: Schedule
+    policies: Policies = Policies()
+    channels: tuple[Channel, ...]
+    template_id: str | None = None
+    params_json: str = "{}"
+    """A JSON object with sorted keys, ready to be put into a request."""
+    dedup_key: str | None = None
+    group_id: str | None = None
+    labels: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,149 @@
+"""What waits to ring. Everything that waits is a due entry: an occurrence, a retry, and so on."""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from msgspec import Struct
+
+from reminders.model.definition import CatchUp, Channel, Retry
+
+
+class Occurrence(Struct, frozen=True, kw_only=True, array_like=True):
+    """One promised ringing, from the local intent to the instant."""
+
+    occurrence_id: str
+    """Local intent as a sortable key, unique within the reminder (`recurrence.occurrence_key`)."""
+    nominal_local: datetime
+    planned_local: datetime
+    fold: int = 0
+    zone: str
+    planned_at: datetime
+    """The instant of `planned_local`."""
+    fire_at: datetime
+    """`planned_at` plus jitter: the promise that lateness is measured against."""
+    zone_data: str
+    """IANA release that computed the instants."""
+    ordinal: int = 1
+    """How many occurrences the rule had emitted with this one: the cursor for COUNT."""
+    note: str | None = None
+    """Which policy moved it, if one did."""
+
+
+class DueKey(Struct, frozen=True, kw_only=True, array_like=True, order=True):
+    """Where a due entry lives: in partition (UTC minute of ring_at, shard)."""
+
+    ring_at: datetime
+    entry_id: str
+    shard: int
+
+    @property
+    def minute(self) -> datetime:
+        """The UTC minute whose partition holds the entry."""
+        return self.ring_at.replace(second=0, microsecond=0)
+
+
+class Kind(StrEnum):
+    """What rings."""
+
+    OCCURRENCE = "occurrence"
+    """A first send to every channel of an occurrence."""
+    RETRY = "retry"
+    """Another attempt for one channel of an occurrence."""
+    PARKED = "parked"
+    """A job that could not start in time and waits again."""
+    FINISH = "finish"
+    """A change that may have stopped half-way: somebody completes it."""
+
+
+class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One channel of an occurrence, at its n-th attempt."""
+
+    channel_id: str
+    target: str = ""
+    """Subscriber of a topic; empty for a user's reminder."""
+    attempt: int
+    """The attempt that this entry will make, from 1."""
+
+
+class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What delivering needs beyond the entry itself; the same for all entries of a version."""
+
+    user_id: str
+    channels: tuple[Channel, ...]
+    template_id: str | None = None
+    params_json: str = "{}"
+    retry: Retry = Retry()
+    expire_after: timedelta | None = None
+    """For a one-shot: how late it may still ring. None for a rule, whose `catch_up` decides."""
+    catch_up: CatchUp = CatchUp.LATEST
+    catch_up_max_age: timedelta = timedelta(hours=1)
+
+
+class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
+    """All that firing needs: one cell, handed on as it is, so that it never mixes versions."""
+
+    key: DueKey
+    kind: Kind
+    namespace: str
+    reminder_id: str
+    version: int
+    """The reminder's version that wrote it."""
+    occurrence: Occurrence | None
+    """None for `finish`."""
+    next_at: datetime | None = None
+    """When the rule's next occurrence fires: from then on this one is superseded under LATEST."""
+    recurs: bool = False
+    """Whether firing it must be followed by an expansion."""
+    record_created_at: datetime
+    """What a group fence is compared with."""
+    group_id: str | None = None
+    leg: Leg | None = None
+    """Set for `retry` and for a parked retry."""
+    parked: int = 0
+    """How often the job was parked."""
+    body: bytes = b""
+    """Encoded `Body`; empty for `finish`, and where it is too big to be inline (then it stands in
+    the
+    live entry of the same id)."""
+
+    @property
+    def dedupe_id(self) -> str:
+        """What may be claimed once: the occurrence, leg or attempt, whatever version or place."""
+        if self.occurrence is None:
+            return self.key.entry_id
+        name = f"{self.reminder_id}.{self.occurrence.occurrence_id}"
+        if self.leg is not None:
+            name += f"/{self.leg.channel_id}/{self.leg.target}#{self.leg.attempt}"
+        return f"{name}!{self.parked}" if self.parked else name
+
+    @property
+    def promised_at(self) -> datetime:
+        """The time whose minute the dedupe key is filed under; never where the entry was put."""
+        if self.occurrence is None or self.kind is not Kind.OCCURRENCE:
+            return self.key.ring_at
+        return self.occurrence.fire_at
+
+
+class Fate(StrEnum):
+    """What a change decided about an entry. `CLAIMED` is stamped later than `VOID`, so it wins."""
+
+    VOID = "void"
+    CLAIMED = "claimed"
+
+
+class EntryState(Struct, frozen=True, kw_only=True):
+    """A due entry as it was read, with what has become of it."""
+
+    entry: DueEntry
+    raw: bytes
+    """The entry as stored: handed on as it is."""
+    fate: Fate | None = None
+    handled_at: datetime | None = None
+    expanded_at: datetime | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to do, whatever the fate says."""
+        return self.handled_at is not None and (
+            not self.entry.recurs or self.expanded_at is not None
+        )

@@ -1,0 +1,118 @@
+"""What is kept of a reminder."""
+
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from reminders.model.definition import Definition
+from reminders.model.entry import DueEntry, DueKey
+
+
+class Status(StrEnum):
+    """What the record says. `fired` is derived by readers: scheduled with nothing ahead."""
+
+    SCHEDULED = "scheduled"
+    PAUSED = "paused"
+    FIRED = "fired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class OccurrenceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a change found out about one live occurrence."""
+
+    occurrence_id: str
+    planned_at: datetime
+    was_fired: bool
+
+
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a change ended; a repeat of its request id answers this."""
+
+    request_id: str
+    action: str
+    """`cancel` or `reschedule`."""
+    content_hash: bytes
+    """Of the request, to tell a retry from a misuse of its id."""
+    version: int
+    applied: bool
+    """False where the change was refused because the occurrence had fired."""
+    answers: tuple[OccurrenceAnswer, ...] = ()
+
+
+class Change(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A change in progress, complete enough for anybody to finish it."""
+
+    action: str
+    request_id: str
+    """The caller's, or one drawn for this change: tells our own LWT after a lost answer."""
+    content_hash: bytes
+    version: int
+    stamp: int
+    """Of what the change writes, µs: void = stamp, claimed = stamp + 1."""
+    previous: "Record"
+    """Restored when the change is refused."""
+    revoked: tuple[DueEntry, ...]
+    """Live entries of the old version, without bodies."""
+    planned: tuple[DueEntry, ...]
+    """Entries of the new version, complete."""
+    finish: DueKey
+    """The entry that makes somebody come back."""
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One version of a reminder, as the static columns of its partition hold it."""
+
+    namespace: str
+    reminder_id: str
+    version: int
+    status: Status
+    definition: Definition
+    created_at: datetime
+    updated_at: datetime
+    """When this version was made: what `after` and "next 09:00" were computed from."""
+    stamp: int
+    """Of the plain writes of this version, µs since 1970."""
+    pause_reason: str = ""
+    outcomes: tuple[Outcome, ...] = ()
+    """Of the last changes, newest first."""
+
+
+class Stored(Struct, frozen=True, kw_only=True):
+    """A record as it was read, with its live entries and the change in progress, if any."""
+
+    record: Record
+    live: tuple[DueEntry, ...] = ()
+    """Without bodies, by entry id, newest first; entries of older versions may be among them."""
+    change: Change | None = None
+
+    @property
+    def current(self) -> tuple[DueEntry, ...]:
+        """Live entries of the record's own version, soonest first."""
+        entries = [entry for entry in self.live if entry.version == self.record.version]
+        return tuple(sorted(entries, key=lambda entry: entry.key))
+
+
+class NewReminder(Struct, frozen=True, kw_only=True):
+    """All that a create writes."""
+
+    record: Record
+    entries: tuple[DueEntry, ...]
+    """Complete, soonest first."""
+
+
+class DedupClaim(Struct, frozen=True, kw_only=True):
+    """A caller's key and the reminder it stands for."""
+
+    namespace: str
+    key: str
+    """Prefixed by its kind: `key:` a dedup_key, `request:` a request_id."""
+    reminder_id: str
+    content_hash: bytes
+    created_at: datetime
+    """What a repeat of "in 2 hours" is computed from."""
+    stamp: int
+    """Of the creation's plain writes; a repeat reuses it."""
+    expires_at: datetime | None = None
+    """When the record may leave; None: it stays."""

@@ -1,0 +1,24 @@
+"""The scanner: rings what is due, at its time, once for each shard.
+
+```
+ members ──rendezvous──▶ which shards are mine ──lease──▶ a Lead for each (token, until lost)
+ due partitions ──slices, ahead of time──┐
+ hints (written for a time already read) ┴▶ timer heap ──at the time──▶ claims ──▶ jobs, fires
+ trailing scan, a few seconds behind: what is open is claimed again, with `recheck`
+```
+
+`placement`  who should lead which shard. Pure.
+`lead`       one shard while its lease is held: its queue of claims.
+`timer`      the heap that wakes at the next `ring_at`.
+`reader`     slices and hints into the heap.
+`settler`    the trailing scan and the watermark.
+`service`    leases, and the life of it all. Start reading here.
+
+The token in Redis is the fence: every claim carries it. What a process believes about its lease
+only saves
+work. A lease is trusted until its last renewal *started* + life − margin; a renewal that fails, or
+answers
+LOST or MOVED, ends the lead, and with it everything in its queue. Nothing is lost by that: entries
+are in
+Cassandra until they are handled, and the next lead reads from the watermark.
+"""

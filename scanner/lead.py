@@ -1,0 +1,158 @@
+"""One shard while its lease is held."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+
+from reminders.errors import CoordinationUnavailable, StoreUnavailable
+from reminders.model.entry import DueEntry, EntryState, Fate
+from reminders.platform import Platform
+from reminders.ports import ClaimAnswer, Copy, LeaseAnswer
+from scanner.metrics import Metrics
+
+log = structlog.get_logger(__name__)
+
+CLAIM_BATCH = 200
+"""Entries in one script call: it blocks the server for about 2 ms."""
+UNDER_WAY = timedelta(seconds=10)
+"""After an answer to its claim, the trailing scan leaves an entry alone for so long."""
+AGAIN = timedelta(milliseconds=100)
+"""Between tries while Redis does not answer."""
+
+
+class Lead:
+    """The right to ring a shard's entries, and the queue of those whose time has come."""
+
+    def __init__(
+        self,
+        shard: int,
+        token: str,
+        *,
+        trusted_until: datetime,
+        platform: Platform,
+        metrics: Metrics,
+        later: Callable[["Lead", Copy], None],
+    ) -> None:
+        self.shard = shard
+        self.token = token
+        self.trusted_until = trusted_until
+        self.lost = asyncio.Event()
+        self.congested = False
+        """The shard's jobs are not taken fast enough: claim nothing, entries wait in Cassandra."""
+        self.read_through: datetime | None = None
+        """Everything before it was read into the heap since the lease is held."""
+        self.hinted_through = "0"
+        self._store = platform.store
+        self._claims = platform.coordination.claims
+        self._clock = platform.clock
+        self._metrics = metrics
+        self._later = later
+        self._queue: deque[Copy] = deque()
+        self._held: set[str] = set()
+        self._answered: dict[str, datetime] = {}
+        self._wake = asyncio.Event()
+
+    @property
+    def backlog(self) -> int:
+        """Entries whose time has come and that are not claimed yet."""
+        return len(self._queue)
+
+    def take(self, copy: Copy) -> bool:
+        """Whether an entry is new in this lead's hands (heap or queue); then it is now."""
+        entry_id = copy.state.entry.key.entry_id
+        if entry_id in self._held:
+            return False
+        self._held.add(entry_id)
+        return True
+
+    def under_way(self, entry: DueEntry) -> bool:
+        """Whether it is about to be claimed, or was claimed so lately that asking again tells
+        nothing.
+        """
+        entry_id = entry.key.entry_id
+        if entry_id in self._held:
+            return True
+        answered = self._answered.get(entry_id)
+        return answered is not None and answered + UNDER_WAY > self._clock.now()
+
+    def forget(self) -> None:
+        """Drops answers that are too old to matter; once a round of the trailing scan."""
+        horizon = self._clock.now() - UNDER_WAY
+        self._answered = {key: at for key, at in self._answered.items() if at > horizon}
+
+    def ring(self, copy: Copy) -> None:
+        """Its time has come: claim it next."""
+        self._queue.append(copy)
+        self._wake.set()
+
+    def end(self, why: str) -> None:
+        """Drops everything; the entries are still in Cassandra."""
+        if not self.lost.is_set():
+            log.info("lead.ended", shard=self.shard, why=why, dropped=len(self._held))
+            self.lost.set()
+            self._queue.clear()
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Claims until the lead ends."""
+        while not self.lost.is_set():
+            if not self._queue or self.congested or not self._clock.in_bounds():
+                await self._pause()
+                continue
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), CLAIM_BATCH))]
+            try:
+                await self._claim(batch)
+            except CoordinationUnavailable as error:
+                self._queue.extendleft(reversed(batch))
+                log.warning("claims.unavailable", shard=self.shard, operation=error.operation)
+                await self._clock.sleep_until(self._clock.now() + AGAIN)
+
+    async def drain(self) -> None:
+        """Claims what has come due already, then ends."""
+        while self._queue and not self.lost.is_set() and not self.congested:
+            await self._clock.sleep_until(self._clock.now() + timedelta(milliseconds=10))
+        self.end("drained")
+
+    async def _pause(self) -> None:
+        if self._queue:  # congested or out of bounds: look again soon
+            await self._clock.sleep_until(self._clock.now() + AGAIN)
+            return
+        self._wake.clear()
+        await self._wake.wait()
+
+    async def _claim(self, batch: list[Copy]) -> None:
+        answers = await self._claims.claim(self.shard, self.token, batch)
+        if isinstance(answers, LeaseAnswer):
+            self.end(answers.name.lower())
+            return
+        now = self._clock.now()
+        for copy, answer in zip(batch, answers, strict=True):
+            self._metrics.claimed(copy, answer, now)
+            if answer is ClaimAnswer.EARLY:
+                self._later(self, copy)
+                continue
+            entry_id = copy.state.entry.key.entry_id
+            self._held.discard(entry_id)
+            self._answered[entry_id] = now
+            if answer is ClaimAnswer.STALE:
+                await self._read_again(copy)
+
+    async def _read_again(self, copy: Copy) -> None:
+        """A copy so old that a void may have come and gone: only what is stored now counts."""
+        read_at = self._clock.now()
+        try:
+            state = await self._store.due.read(copy.state.entry.key)
+        except StoreUnavailable:
+            return  # the trailing scan comes by
+        if state is not None and is_open(state):
+            again = Copy(state=state, read_at=read_at, recheck=True)
+            if self.take(again):
+                self._later(self, again)
+
+
+def is_open(state: EntryState) -> bool:
+    """Whether the entry waits for its claim, or for the end of what its claim began."""
+    return state.handled_at is None and state.fate is not Fate.VOID

@@ -1,0 +1,113 @@
+"""Slices of the due partitions and hints, into the timer."""
+
+from datetime import datetime, timedelta
+
+import structlog
+
+from reminders.buckets import MINUTE, minute_of
+from reminders.errors import StoreUnavailable
+from reminders.model.codec import decode_entry
+from reminders.model.entry import DueKey, EntryState
+from reminders.platform import Platform
+from reminders.ports import Copy
+from scanner.lead import Lead, is_open
+from scanner.timer import Timer
+
+log = structlog.get_logger(__name__)
+
+SLICE = timedelta(seconds=10)
+"""Of a partition, in one go; a third of the look-ahead if that is shorter."""
+PAGE = 500
+"""Rows of one read."""
+AGAIN = timedelta(milliseconds=500)
+
+
+class Reader:
+    """Reads a lead's shard ahead of time, never further than the look-ahead.
+
+    Writers announce what they write for a time that may have been read already; they reckon with
+    the
+    same look-ahead.
+    """
+
+    def __init__(self, platform: Platform, timer: Timer) -> None:
+        self._store = platform.store
+        self._hints = platform.coordination.hints
+        self._clock = platform.clock
+        self._timer = timer
+        self._lookahead = platform.limits.lookahead
+        self._length = min(SLICE, self._lookahead / 3)
+
+    async def open(self, lead: Lead) -> None:
+        """Notes where the hints end before the first slice is read: nothing falls between."""
+        lead.hinted_through = await self._hints.last(lead.shard)
+        lead.read_through = self._clock.now()
+
+    async def run(self, lead: Lead) -> None:
+        """Until the lead ends."""
+        assert lead.read_through is not None
+        while not lead.lost.is_set():
+            start = lead.read_through
+            end = self._slice_end(start)
+            await self._clock.sleep_until(end - self._lookahead)
+            if lead.lost.is_set():
+                return
+            if self._timer.full:
+                await self._clock.sleep_until(self._clock.now() + AGAIN)
+                continue
+            try:
+                await self._slice(lead, start, end)
+            except StoreUnavailable as error:
+                log.warning("slice.unavailable", shard=lead.shard, operation=error.operation)
+                await self._clock.sleep_until(self._clock.now() + AGAIN)
+
+    async def _slice(self, lead: Lead, start: datetime, end: datetime) -> None:
+        """Reads `start <= ring_at < end`, within one minute.
+
+        `read_through` moves before the first page is read: what lands behind a page is announced.
+        """
+        lead.read_through = end
+        try:
+            await self._pages(lead, start, end)
+        except StoreUnavailable:
+            lead.read_through = start
+            raise
+
+    async def _pages(self, lead: Lead, start: datetime, end: datetime) -> None:
+        after: DueKey | None = None
+        while True:
+            read_at = self._clock.now()
+            states = await self._store.due.slice(
+                minute_of(start), lead.shard, after=after, start=start, before=end, limit=PAGE
+            )
+            for state in states:
+                self.hold(lead, state, read_at)
+            if len(states) < PAGE:
+                return
+            after = states[-1].entry.key
+
+    def _slice_end(self, start: datetime) -> datetime:
+        minute = minute_of(start)
+        slices = (start - minute) // self._length + 1
+        return min(minute + MINUTE, minute + slices * self._length)
+
+    def hold(
+        self, lead: Lead, state: EntryState, read_at: datetime, *, recheck: bool = False
+    ) -> bool:
+        """Puts an open entry into the timer, unless it is in the lead's hands already."""
+        if not is_open(state):
+            return False
+        moved = state.entry.occurrence is not None and (
+            state.entry.key.ring_at - state.entry.promised_at > MINUTE
+        )
+        copy = Copy(state=state, read_at=read_at, recheck=recheck or moved)
+        if not lead.take(copy):
+            return False
+        self._timer.add(lead, copy)
+        return True
+
+    def hear(self, lead: Lead, raw: bytes, written_from: datetime) -> None:
+        """A hint: held if its slice was read already; otherwise the slice will bring it."""
+        entry = decode_entry(raw)
+        if lead.read_through is not None and entry.key.ring_at < lead.read_through:
+            self.hold(lead, EntryState(entry=entry, raw=raw), written_from)
