@@ -45,6 +45,8 @@ class Lead:
         self.read_through: datetime | None = None
         """Everything before it was read into the heap since the lease is held."""
         self.hinted_through = "0"
+        self.tasks: list[asyncio.Task[None]] = []
+        """Everything that works for the lead; cancelled when it ends."""
         self._store = platform.store
         self._claims = platform.coordination.claims
         self._clock = platform.clock
@@ -94,7 +96,10 @@ class Lead:
             log.info("lead.ended", shard=self.shard, why=why, dropped=len(self._held))
             self.lost.set()
             self._queue.clear()
-            self._wake.set()
+            current = asyncio.current_task()
+            for task in self.tasks:
+                if task is not current:
+                    task.cancel()
 
     async def run(self) -> None:
         """Claims until the lead ends."""

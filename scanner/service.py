@@ -123,15 +123,17 @@ class Scanner:
             trusted_until=started + self._limits.lease_life - TRUST_MARGIN,
             platform=self._platform,
             metrics=self._metrics,
-            later=self._timer.add,
+            later=self._timer.again,
         )
         await self._reader.open(lead)
         self._leads[shard] = lead
         self._metrics.leads(+1)
         log.info("lead.began", shard=shard)
-        group.create_task(self._reader.run(lead), name=f"reader-{shard}")
-        group.create_task(self._settler.run(lead), name=f"settler-{shard}")
-        group.create_task(lead.run(), name=f"claims-{shard}")
+        lead.tasks += [
+            group.create_task(self._reader.run(lead), name=f"reader-{shard}"),
+            group.create_task(self._settler.run(lead), name=f"settler-{shard}"),
+            group.create_task(lead.run(), name=f"claims-{shard}"),
+        ]
 
     async def _release(self, lead: Lead) -> None:
         await lead.drain()

@@ -1,7 +1,7 @@
 """The heap that wakes at the next `ring_at`: one for the process."""
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
 
@@ -10,6 +10,7 @@ from scanner.lead import Lead
 
 MAX_HEAP = 200_000
 """Entries held ahead of their time, about 1 KB each; readers wait above it."""
+EARLY_PAUSE = timedelta(milliseconds=1)
 
 
 class Timer:
@@ -31,7 +32,13 @@ class Timer:
 
     def add(self, lead: Lead, copy: Copy) -> None:
         """Rings it at its time, or at once if that has come."""
-        ring_at = copy.state.entry.key.ring_at
+        self._push(copy.state.entry.key.ring_at, lead, copy)
+
+    def again(self, lead: Lead, copy: Copy) -> None:
+        """Rings it once more, a little later: the server's clock is a little behind ours."""
+        self._push(self._clock.now() + EARLY_PAUSE, lead, copy)
+
+    def _push(self, ring_at: datetime, lead: Lead, copy: Copy) -> None:
         if not self._heap or ring_at < self._heap[0][0]:
             self._earlier.set()
         heappush(self._heap, (ring_at, next(self._order), lead, copy))
