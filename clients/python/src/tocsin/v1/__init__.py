@@ -1,0 +1,1 @@
+"""Generated from protos/tocsin/v1 by `make generate`: change the protos, not these files."""
