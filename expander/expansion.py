@@ -8,12 +8,11 @@ the
 change and leaves the due entry unwritten.
 """
 
-from collections.abc import Awaitable, Callable
 from enum import StrEnum
 
 import structlog
 
-from reminders.lifecycle import EntryWriter, Planner
+from reminders.lifecycle import Reminders
 from reminders.lifecycle.writing import stamp_of
 from reminders.model.entry import DueEntry
 from reminders.model.record import Status, Stored
@@ -23,8 +22,6 @@ log = structlog.get_logger(__name__)
 
 KEPT = 2
 """Live entries that stay: the furthest is what the next expansion goes on from."""
-
-Finish = Callable[[str], Awaitable[Stored | None]]
 
 
 class Expanded(StrEnum):
@@ -42,14 +39,12 @@ class Expanded(StrEnum):
 class Expansion:
     """Writes what comes after a fired entry."""
 
-    def __init__(
-        self, platform: Platform, writer: EntryWriter, planner: Planner, finish: Finish
-    ) -> None:
+    def __init__(self, platform: Platform, reminders: Reminders) -> None:
         self._store = platform.store
-        self._writer = writer
-        self._planner = planner
         self._clock = platform.clock
-        self._finish = finish
+        self._writer = reminders.writer
+        self._planner = reminders.planner
+        self._finish = reminders.changes.finish
 
     async def expand(self, fired: DueEntry) -> Expanded:
         """Makes sure that the occurrence after `fired` is written, then marks it expanded.

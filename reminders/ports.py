@@ -219,12 +219,26 @@ class Progress(Protocol):
 class Store(Protocol):
     """All tables."""
 
-    records: Records
-    due: DueEntries
-    users: UserIndex
-    ledger: Ledger
-    dedup: DedupKeys
-    progress: Progress
+    @property
+    def records(self) -> Records: ...
+
+    @property
+    def due(self) -> DueEntries: ...
+
+    @property
+    def users(self) -> UserIndex: ...
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def dedup(self) -> DedupKeys: ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+    async def ping(self) -> None:
+        """Returns if it answers."""
 
 
 # --- coordination ---------------------------------------------------------------------------------
@@ -391,8 +405,20 @@ class Hints(Protocol):
 class Coordination(Protocol):
     """All of it."""
 
-    leases: Leases
-    claims: Claims
-    jobs: JobStream
-    fires: JobStream
-    hints: Hints
+    @property
+    def leases(self) -> Leases: ...
+
+    @property
+    def claims(self) -> Claims: ...
+
+    @property
+    def jobs(self) -> JobStream: ...
+
+    @property
+    def fires(self) -> JobStream: ...
+
+    @property
+    def hints(self) -> Hints: ...
+
+    async def ping(self) -> None:
+        """Returns if it answers."""

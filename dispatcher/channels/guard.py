@@ -1,0 +1,73 @@
+"""Keeps webhooks away from private networks (R-DEL-8).
+
+    URL ─ url_problem ─▶ literal ──────────────────▶ socket_factory(address) ─▶ connect to it
+                     └─▶ name ─▶ GuardedResolver ─▶ ┘
+
+The last gate decides: each address that aiohttp is about to connect to, literal or resolved, v4 or
+v6, passes `socket_factory`, and the socket that it gives is connected to that address and no other,
+so a name that answers differently the second time gains nothing. The resolver refuses earlier only
+to give the clearer error.
+"""
+
+import socket
+from typing import Any
+
+from aiohttp import TCPConnector
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import ThreadedResolver
+
+from reminders.urls import address_problem
+
+KEEPALIVE_S = 4.0
+"""Shorter than the 5 s after which common servers close an idle connection under our feet."""
+DNS_TTL_S = 10
+
+
+class ForbiddenAddressError(OSError):
+    """An address that no webhook may be sent to."""
+
+
+class GuardedResolver(AbstractResolver):
+    """Leaves out forbidden addresses; raises `ForbiddenAddressError` if nothing is left."""
+
+    def __init__(self, inner: AbstractResolver, *, allow_loopback: bool) -> None:
+        self._inner = inner
+        self._allow_loopback = allow_loopback
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """As the inner one, without forbidden addresses."""
+        found = await self._inner.resolve(host, port, family)
+        problems = [
+            address_problem(each["host"], allow_loopback=self._allow_loopback) for each in found
+        ]
+        allowed = [each for each, problem in zip(found, problems, strict=True) if problem is None]
+        if found and not allowed:
+            raise ForbiddenAddressError(f"{host}: {problems[0]}")
+        return allowed
+
+    async def close(self) -> None:
+        """Closes the inner one."""
+        await self._inner.close()
+
+
+def guarded_connector(
+    *, allow_loopback: bool, resolver: AbstractResolver | None = None
+) -> TCPConnector:
+    """Connects to public addresses only. Limits are the caller's business. Needs a running loop."""
+
+    def make_socket(info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
+        family, kind, protocol, _, address = info
+        problem = address_problem(str(address[0]), allow_loopback=allow_loopback)
+        if problem is not None:
+            raise ForbiddenAddressError(problem)
+        return socket.socket(family, kind, protocol)
+
+    return TCPConnector(
+        resolver=GuardedResolver(resolver or ThreadedResolver(), allow_loopback=allow_loopback),
+        socket_factory=make_socket,
+        limit=0,
+        ttl_dns_cache=DNS_TTL_S,
+        keepalive_timeout=KEEPALIVE_S,
+    )

@@ -1,0 +1,75 @@
+"""What a channel is to the dispatcher: one attempt in, one result out."""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Protocol
+
+from msgspec import Struct
+
+from reminders.model.definition import Channel
+from reminders.model.entry import Occurrence
+
+EXCERPT_LENGTH = 256
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    OK = "ok"
+    TRANSIENT = "transient"
+    """Trying again may help."""
+    PERMANENT = "permanent"
+    """Trying again would end the same."""
+
+
+class Outgoing(Struct, frozen=True, kw_only=True):
+    """One attempt at one channel."""
+
+    delivery_key: str
+    """The same for all attempts: what the receiver deduplicates by."""
+    channel: Channel
+    namespace: str
+    reminder_id: str
+    occurrence: Occurrence
+    attempt: int
+    user_id: str
+    template_id: str | None
+    params_json: str
+    """A JSON object, ready to be embedded."""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """How it went."""
+
+    outcome: Outcome
+    acknowledged: bool = False
+    """The receiver said that it has it, rather than only a relay."""
+    status_code: int = 0
+    error_class: str = ""
+    """A stable word such as `timeout` or `http_429`; empty if it went well."""
+    excerpt: str = ""
+    """The start of the answer, printable, at most 256 characters."""
+    provider_event_id: str = ""
+    retry_after: timedelta | None = None
+    """What the receiver asked for, counted from the end of the attempt."""
+
+
+class ChannelSender(Protocol):
+    """Sends by one kind of channel. Bounded in time by itself; used by many tasks at once."""
+
+    def destination(self, channel: Channel) -> str:
+        """Who is burdened by it, such as a host; empty: nobody.
+
+        Attempts at one destination are limited together.
+        """
+
+    async def send(self, outgoing: Outgoing) -> Result:
+        """Makes one attempt. What goes wrong is in the result; a raise is a bug."""
+
+
+def printable(text: str) -> str:
+    """The start of a text, fit for logs and the ledger: control characters become spaces."""
+    text = text[:EXCERPT_LENGTH]
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else " " for character in text)

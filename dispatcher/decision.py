@@ -1,0 +1,78 @@
+"""What to do about one leg (one channel of an occurrence), given what the ledger knows. Pure.
+
+    ledger row ─▶ ended ───────────────────────────────▶ SUPPRESS   somebody did it
+                  this attempt is recorded, retrying ──▶ REQUEUE    write the retry's entry again
+                  an attempt began and may have ended
+                  unseen, too often in a row ──────────▶ POISON     it takes processes down
+                  … otherwise ─────────────────────────▶ SEND       after `unknown` is on record
+                  nothing of the kind ─────────────────▶ SEND
+
+An attempt began unseen if the row says `sending`, or if the job was given to somebody before (or
+may have been: `recheck`) and the row lacks the attempt it is for. Such attempts are numbered like
+others, but do not use up `retry.max_attempts`: nobody knows whether they reached anybody.
+"""
+
+from enum import Enum
+
+from msgspec import Struct
+
+from reminders.model.ledger import DeliveryStatus, LedgerRow
+
+OUTCOME_UNKNOWN = "outcome_unknown"
+
+
+class Action(Enum):
+    """What to do."""
+
+    SEND = "send"
+    SUPPRESS = "suppress"
+    REQUEUE = "requeue"
+    POISON = "poison"
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """What to do, and the number of the attempt that it is about."""
+
+    action: Action
+    attempt: int
+    """SEND: the number of this attempt."""
+    unknown: int | None = None
+    """SEND, POISON: the attempt to record as `outcome_unknown`."""
+
+
+def decide(
+    row: LedgerRow | None, attempt: int, *, given_before: bool, max_crashes: int
+) -> Decision:
+    """`attempt` is the one that the job is for; `given_before`: redelivered, or to be rechecked."""
+    recorded = row.attempt_count if row is not None else 0
+    upcoming = max(attempt, recorded + 1)
+    sending = False
+    if row is not None and row.delivery is not None:
+        if row.delivery.terminal:
+            return Decision(action=Action.SUPPRESS, attempt=recorded)
+        sending = row.delivery is DeliveryStatus.SENDING
+        if row.delivery is DeliveryStatus.RETRYING and recorded >= attempt:
+            return Decision(action=Action.REQUEUE, attempt=recorded)
+    if not sending and not given_before:
+        return Decision(action=Action.SEND, attempt=upcoming)
+    if crashes(row) + 1 >= max_crashes:
+        return Decision(action=Action.POISON, attempt=upcoming, unknown=upcoming)
+    return Decision(action=Action.SEND, attempt=upcoming + 1, unknown=upcoming)
+
+
+def crashes(row: LedgerRow | None) -> int:
+    """How many of the last attempts, in a row, began and never ended."""
+    count = 0
+    for attempt in reversed(row.attempts if row is not None else ()):
+        if attempt.error_class != OUTCOME_UNKNOWN:
+            break
+        count += 1
+    return count
+
+
+def spent(row: LedgerRow) -> int:
+    """Attempts that count towards `retry.max_attempts`: those with an outcome.
+
+    Exact for the attempts that the row still lists.
+    """
+    return row.attempt_count - sum(a.error_class == OUTCOME_UNKNOWN for a in row.attempts)

@@ -1,0 +1,59 @@
+"""Whether a retry or a parked delivery may still go out: only the record can tell (DESIGN §5).
+
+A void stops first claims of occurrences. What was claimed and comes back later is sent only after
+this look, so whatever waits for a cancelled or paused reminder ends by itself.
+
+A newer version alone stops nothing: only what was claimed can be retried or parked, so the caller
+of the change was told that it fired, and it rings beside the new one. (A refused change makes a new
+version, too.) What a change answered "not fired" about must stay silent.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from reminders.errors import CoordinationUnavailable
+from reminders.model.entry import DueEntry, Fate
+from reminders.model.record import Record, Status
+from reminders.ports import Store
+
+Finish = Callable[[str], Awaitable[object]]
+"""Completes a change of that reminder that stopped half-way; does nothing if there is none."""
+
+
+class RecordGate:
+    """Reads the record before a later attempt."""
+
+    def __init__(self, store: Store, finish: Finish) -> None:
+        self._store = store
+        self._finish = finish
+
+    async def objection(self, entry: DueEntry) -> str | None:
+        """Why it must not be sent: a stable word. None: it may."""
+        stored = await self._store.records.read(entry.reminder_id)
+        if stored is not None and stored.change is not None:
+            await self._finish(entry.reminder_id)
+            stored = await self._store.records.read(entry.reminder_id)
+            if stored is not None and stored.change is not None:
+                raise CoordinationUnavailable(operation="finish a change")  # the next one began
+        if stored is None:
+            return "orphan"
+        reason = _objection(stored.record, entry)
+        if reason is None:
+            return None
+        state = await self._store.due.read(entry.key)
+        claimed = state is not None and state.fate is Fate.CLAIMED
+        return None if claimed else reason
+
+
+def _objection(record: Record, entry: DueEntry) -> str | None:
+    if record.status in (Status.CANCELLED, Status.FAILED):
+        return "cancelled"
+    if record.status is Status.PAUSED:
+        return "paused"
+    occurrence_id = entry.occurrence.occurrence_id if entry.occurrence else ""
+    silenced = any(
+        answer.occurrence_id == occurrence_id and not answer.was_fired
+        for outcome in record.outcomes
+        if outcome.applied and outcome.version > entry.version
+        for answer in outcome.answers
+    )
+    return "rescheduled" if silenced else None

@@ -1,0 +1,89 @@
+"""One job, in the order of DESIGN §7: send, ledger, retry's entry, handled. Then acknowledge."""
+
+import asyncio
+
+import structlog
+
+from dispatcher.gate import Finish
+from dispatcher.insistence import Insistence
+from dispatcher.leg import LegRunner
+from dispatcher.work import LegWork, Work
+from reminders.model.codec import decode_body, decode_entry
+from reminders.model.entry import DueEntry, Kind, Leg, Occurrence
+from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.platform import Platform
+from reminders.ports import Job
+
+log = structlog.get_logger()
+
+
+class JobRunner:
+    """Settles jobs."""
+
+    def __init__(self, platform: Platform, legs: LegRunner, finish: Finish) -> None:
+        self._clock = platform.clock
+        self._store = platform.store
+        self._legs = legs
+        self._finish = finish
+        self._insist = Insistence(platform.clock)
+
+    async def run(self, job: Job) -> None:
+        """When this returns, nothing is left to do for the job's due entry. A raise is a bug."""
+        entry = decode_entry(job.raw)
+        if entry.kind is Kind.FINISH:
+            await self._insist(self._finish, entry.reminder_id)
+        else:
+            await self._deliver(job, entry)
+        await self._insist(self._store.due.handled, [entry], at=self._clock.now())
+
+    async def _deliver(self, job: Job, entry: DueEntry) -> None:
+        occurrence = entry.occurrence
+        if occurrence is None:
+            raise ValueError(f"{entry.kind} entry without an occurrence")
+        raw_body = entry.body or await self._body(entry)
+        if raw_body is None:
+            await self._bodiless(job, entry, occurrence)
+            return
+        work = Work(
+            job=job,
+            entry=entry,
+            occurrence=occurrence,
+            raw_body=raw_body,
+            body=decode_body(raw_body),
+        )
+        legs = work.legs()
+        if len(legs) == 1:
+            await self._leg(work, legs[0])
+            return
+        # Each to its end, whatever happens to the others: an attempt can't be taken back.
+        ends = await asyncio.gather(*(self._leg(work, leg) for leg in legs), return_exceptions=True)
+        for end in ends:
+            if end is not None:
+                raise end
+
+    async def _leg(self, work: Work, leg: Leg) -> None:
+        channel = next(each for each in work.body.channels if each.channel_id == leg.channel_id)
+        await self._legs.run(
+            LegWork(work=work, channel=channel, target=leg.target, attempt=leg.attempt)
+        )
+
+    async def _body(self, entry: DueEntry) -> bytes | None:
+        return await self._insist(self._store.records.body, entry.reminder_id, entry.key.entry_id)
+
+    async def _bodiless(self, job: Job, entry: DueEntry, occurrence: Occurrence) -> None:
+        """Its live entry is gone. Without a record, the create was never acknowledged."""
+        stored = await self._insist(self._store.records.read, entry.reminder_id)
+        if stored is None:
+            log.warning("delivery.orphan", entry_id=entry.key.entry_id)
+            return
+        log.error("delivery.body_missing", entry_id=entry.key.entry_id)
+        row = LedgerRow(
+            namespace=entry.namespace,
+            reminder_id=entry.reminder_id,
+            reminder_version=entry.version,
+            occurrence=occurrence,
+            claimed_at=job.claimed_at,
+            ended=OccurrenceStatus.FAILED,
+            reason="body_missing",
+        )
+        await self._insist(self._store.ledger.write, [row], at=self._clock.now())

@@ -1,0 +1,201 @@
+"""The dispatcher's loops. The package docstring says how they fit together."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import structlog
+
+from dispatcher.acknowledger import Acknowledger
+from dispatcher.channels import Senders
+from dispatcher.destinations import Destinations
+from dispatcher.flights import Flights
+from dispatcher.gate import Finish, RecordGate
+from dispatcher.leg import LegRunner
+from dispatcher.runner import JobRunner
+from dispatcher.settings import DispatcherSettings
+from dispatcher.telemetry import Reporter
+from reminders.errors import CoordinationUnavailable
+from reminders.platform import Platform
+from reminders.ports import Job
+
+AGAIN = timedelta(seconds=1)
+"""Between tries while Redis does not answer or the clock is out of bounds."""
+ALONE_FROM = 3
+"""A crash leaves every job that was under way, so the first redelivery runs among others. One that
+was under way in two crashes runs alone from then on."""
+
+log = structlog.get_logger()
+
+
+class Dispatcher:
+    """Takes jobs of all shards and settles them until told to stop."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        settings: DispatcherSettings,
+        finish: Finish,
+        senders: Senders,
+    ) -> None:
+        self._clock = platform.clock
+        self._jobs = platform.coordination.jobs
+        self._shards: Sequence[int] = range(platform.limits.shards)
+        self._settings = settings
+        self._destinations = Destinations(
+            places=settings.per_destination, max_wait=settings.max_wait
+        )
+        gate = RecordGate(platform.store, finish)
+        legs = LegRunner(platform, settings, senders, gate, self._destinations, Reporter())
+        self._runner = JobRunner(platform, legs, finish)
+        self._acknowledger = Acknowledger(self._jobs, self._clock)
+        self._flights = Flights(settings.max_in_flight)
+        self._problem: str | None = "starting"
+        self._reading = False
+
+    def problems(self) -> Sequence[str]:
+        """Why it must not be given work now; empty if it may."""
+        found = [] if self._clock.in_bounds() else ["the clock is out of bounds"]
+        return found if self._problem is None else [*found, self._problem]
+
+    def ready(self) -> bool:
+        """Whether jobs are taken as they come."""
+        return not self.problems()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`; then what runs is finished, within bounds, and the rest left for others."""
+        async with asyncio.TaskGroup() as group:
+            loops = [
+                group.create_task(self._acknowledger.run(), name="dispatcher-acknowledge"),
+                group.create_task(self._keep(), name="dispatcher-keep"),
+                group.create_task(self._recover(group), name="dispatcher-recover"),
+            ]
+            await self._take(group, stop)
+            self._problem = "stopping"
+            loops[2].cancel()
+            await self._drain()
+            for loop in loops:
+                loop.cancel()
+
+    # --- taking -----------------------------------------------------------------------------------
+
+    async def _take(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
+        """Reads new jobs as long as there is room."""
+        stopping = group.create_task(stop.wait(), name="dispatcher-stop")
+        grace = 2 * self._settings.read_wait.total_seconds()
+        while not stop.is_set():
+            read = group.create_task(self._read(), name="dispatcher-read")
+            await asyncio.wait((read, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not read.done() and self._reading:
+                # What the server has given it would wait for `claim_idle`: let it return.
+                await asyncio.wait((read,), timeout=grace)
+            if not read.done():
+                read.cancel()
+                return
+            for job in read.result():
+                self._start(group, job)
+
+    async def _read(self) -> list[Job]:
+        """One read, when there is room for what it may give: at least one job of each shard."""
+        await self._flights.room(len(self._shards))
+        while not self._clock.in_bounds():
+            await self._clock.sleep_until(self._clock.now() + AGAIN)
+        count = max(1, self._flights.free // len(self._shards))
+        self._reading = True
+        try:
+            jobs = await self._jobs.read(
+                self._settings.consumer, self._shards, count=count, wait=self._settings.read_wait
+            )
+        except CoordinationUnavailable as error:
+            log.warning("jobs.unavailable", operation=error.operation)
+            self._problem = "Redis does not answer"
+            jobs = []
+        else:
+            self._problem = None
+        finally:
+            self._reading = False
+        if self._problem is not None:
+            await self._clock.sleep_until(self._clock.now() + AGAIN)
+        return jobs
+
+    def _start(self, group: asyncio.TaskGroup, job: Job) -> asyncio.Task[None]:
+        task = group.create_task(self._settle(job), name="dispatcher-job")
+        self._flights.add(job, self._clock.now(), task)
+        return task
+
+    async def _settle(self, job: Job) -> None:
+        try:
+            await self._runner.run(job)
+        except Exception:  # a bad job must not stop the others; it is tried again when reclaimed
+            log.exception("job.failed", job_id=job.job_id, shard=job.shard)
+        else:
+            self._acknowledger.add(job)
+        finally:
+            self._flights.remove(job)
+
+    # --- keeping and recovering -------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        """Renews what runs long before others may take it, and turns away who waited too long."""
+        every = self._settings.keep_every
+        while True:
+            await self._clock.sleep_until(self._clock.now() + every)
+            self._destinations.turn_away(self._settings.claim_idle / 2 - every)
+            old = self._flights.untouched_since(self._clock.now() - every)
+            if not old:
+                continue
+            try:
+                await self._jobs.touch(self._settings.consumer, old)
+            except CoordinationUnavailable as error:
+                log.warning("touching.waits", jobs=len(old), operation=error.operation)
+            else:
+                self._flights.touched(old, self._clock.now())
+
+    async def _recover(self, group: asyncio.TaskGroup) -> None:
+        """Takes over what others left."""
+        while True:
+            await self._flights.room(1)
+            try:
+                jobs = await self._jobs.reclaim(
+                    self._settings.consumer,
+                    self._shards,
+                    idle=self._settings.claim_idle,
+                    count=max(1, self._flights.free // len(self._shards)),
+                )
+            except CoordinationUnavailable as error:
+                log.warning("reclaim.unavailable", operation=error.operation)
+                jobs = []
+            jobs = [job for job in jobs if job not in self._flights]
+            await self._take_over(group, jobs)
+            if not jobs:
+                wake = self._clock.now() + self._settings.reclaim_every
+                await self._clock.sleep_until(wake)
+
+    async def _take_over(self, group: asyncio.TaskGroup, jobs: Sequence[Job]) -> None:
+        suspects = [job for job in jobs if job.deliveries >= ALONE_FROM]
+        for job in suspects:
+            self._flights.add(job, self._clock.now())  # kept while they wait
+        tasks = [self._start(group, job) for job in jobs if job.deliveries < ALONE_FROM]
+        try:
+            if suspects and tasks:
+                await asyncio.wait(tasks)
+            while suspects:
+                job = suspects.pop(0)
+                log.error("job.suspect", job_id=job.job_id, shard=job.shard, times=job.deliveries)
+                await asyncio.wait((self._start(group, job),))
+        finally:
+            for job in suspects:
+                self._flights.remove(job)
+
+    # --- stopping ---------------------------------------------------------------------------------
+
+    async def _drain(self) -> None:
+        """Waits in real time: a drain is bounded whatever the clock says."""
+        bound = self._settings.drain.total_seconds()
+        try:
+            async with asyncio.timeout(bound):
+                await self._flights.landed()
+                await self._acknowledger.emptied()
+        except TimeoutError:
+            log.warning("drain.cut", jobs=len(self._flights))
+            self._flights.cancel()

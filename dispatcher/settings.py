@@ -1,0 +1,39 @@
+"""How the dispatcher works; every process may have its own."""
+
+import uuid
+from datetime import timedelta
+
+from msgspec import Struct, field
+
+
+class DispatcherSettings(Struct, frozen=True, kw_only=True):
+    """Defaults are for one process of several on a small machine."""
+
+    consumer: str = field(default_factory=lambda: str(uuid.uuid4()))
+    """This process's name in the consumer group; never reused."""
+
+    max_in_flight: int = 512
+    """Jobs taken and not settled yet. Above it nothing is read: entries wait in the stream."""
+    per_destination: int = 64
+    """Attempts under way at one destination, such as a host."""
+    max_wait: timedelta = timedelta(seconds=2)
+    """A job that would wait longer for its destination is parked at once: it would only keep
+    others out. However it looked, none waits longer than half of `claim_idle`."""
+    park_for: timedelta = timedelta(seconds=5)
+    """How long a job is parked; doubles with each time, up to 16 times as long."""
+
+    read_wait: timedelta = timedelta(seconds=1)
+    """How long one read of the stream may block: also how slowly `stop` is noticed at most."""
+    claim_idle: timedelta = timedelta(seconds=30)
+    """A job untouched for so long is taken over from whoever had it. The same in every process."""
+    reclaim_every: timedelta = timedelta(seconds=5)
+    """How often left jobs are looked for."""
+    max_crashes: int = 5
+    """Attempts of one delivery that began and never ended, in a row, until it is given up."""
+    drain: timedelta = timedelta(seconds=12)
+    """How long `stop` waits for what runs: longer than an attempt. The rest is reclaimed."""
+
+    @property
+    def keep_every(self) -> timedelta:
+        """How often running jobs are renewed: several times within half of `claim_idle`."""
+        return self.claim_idle / 10

@@ -1,0 +1,89 @@
+"""Where facts go: a log line and the metrics. Ids never become labels."""
+
+import structlog
+from msgspec.structs import asdict
+from opentelemetry import metrics
+
+from dispatcher.facts import Event, Fact
+
+_BUCKETS_S = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0),
+)
+_COUNTED_ATTEMPTS = 12
+"""Attempt numbers above share one label."""
+
+_meter = metrics.get_meter("tocsin.dispatcher")
+
+log = structlog.get_logger()
+
+
+class Reporter:
+    """Tells what happened."""
+
+    def __init__(self) -> None:
+        self._attempts = _meter.create_counter(
+            "tocsin_delivery_attempts",
+            description="Attempts by outcome, attempt number, channel kind and error class",
+        )
+        self._lateness = _meter.create_histogram(
+            "tocsin_delivery_lateness",
+            unit="s",
+            description="From the promised time to the start of the first attempt",
+            explicit_bucket_boundaries_advisory=_BUCKETS_S,
+        )
+        self._queue_age = _meter.create_histogram(
+            "tocsin_delivery_queue_age",
+            unit="s",
+            description="From the claim to the start of the attempt",
+            explicit_bucket_boundaries_advisory=_BUCKETS_S,
+        )
+        self._duration = _meter.create_histogram(
+            "tocsin_delivery_duration",
+            unit="s",
+            description="Of an attempt, by channel kind",
+            explicit_bucket_boundaries_advisory=_BUCKETS_S,
+        )
+        counters = {
+            Event.SUPPRESSED: ("tocsin_duplicates_suppressed", "Jobs for what was done already"),
+            Event.OUTCOME_UNKNOWN: ("tocsin_delivery_repeats", "Attempts that may be repeats"),
+            Event.REQUEUED: ("tocsin_delivery_requeued", "Retries written again after a crash"),
+            Event.PARKED: ("tocsin_delivery_parked", "Deliveries that found no place in time"),
+            Event.ENDED: ("tocsin_delivery_ended", "Deliveries given up, by reason"),
+            Event.POISONED: ("tocsin_delivery_poison", "Deliveries that took processes down"),
+        }
+        self._counters = {
+            event: _meter.create_counter(name, description=description)
+            for event, (name, description) in counters.items()
+        }
+
+    def report(self, fact: Fact) -> None:
+        """One fact."""
+        fields = asdict(fact)
+        event = fields.pop("event")
+        if fact.next_attempt_at is not None:
+            fields["next_attempt_at"] = fact.next_attempt_at.isoformat()
+        if fact.event is Event.POISONED:
+            log.error(event.value, **fields)
+        else:
+            log.info(event.value, **fields)
+        if fact.event is Event.ATTEMPTED:
+            self._count_attempt(fact)
+        else:
+            self._counters[fact.event].add(
+                1, {"channel": fact.channel_kind, "reason": fact.reason or "none"}
+            )
+
+    def _count_attempt(self, fact: Fact) -> None:
+        labels = {
+            "channel": fact.channel_kind,
+            "outcome": fact.outcome,
+            "attempt": str(min(fact.attempt, _COUNTED_ATTEMPTS)),
+            "error_class": fact.error_class or "none",
+        }
+        self._attempts.add(1, labels)
+        channel = {"channel": fact.channel_kind}
+        if fact.attempt == 1:
+            self._lateness.record(fact.lateness_ms / 1000, channel)
+        self._queue_age.record(fact.queue_age_ms / 1000, channel)
+        self._duration.record(fact.duration_ms / 1000, channel)

@@ -1,0 +1,25 @@
+"""The command line: `tocsin`.
+
+Three families of commands, declared in `app` and lazily backed by the other modules, so that a
+client command starts in a fraction of a second:
+
+client    `create` `get` `list` `cancel` `reschedule` `occurrences` `deliveries` `watch`: gRPC.
+          `options` declares the flags, `requests` turns them into messages, `rpc` calls and
+          explains failures, `render` shows answers, `watching` follows a reminder.
+services  `scheduler` `scanner` `expander` `dispatcher` become `python -m <service>`;
+          `migrate` and `config` run here.
+local     `up` and `demo` start processes (`stack`, `children`) and stop exactly those; `receiver`
+          is the demo's webhook, `inmemory` everything in one process.
+
+Nothing imports this package. It imports no service, since those are processes of their own;
+`inmemory`, which only the command that runs it imports, is the exception.
+"""
+
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """The `tocsin` command."""
+    from reminders.cli.app import run  # noqa: PLC0415 - what imports the package may want no typer
+
+    run()

@@ -1,0 +1,94 @@
+"""The commands that run Tocsin: its services, its schema, its configuration, all of it at once."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from reminders.cli.failure import CommandError
+
+DataDir = Annotated[Path, Option("--data-dir", help="Data and logs of local servers and services.")]
+DEFAULT_DATA_DIR = Path(".local/run")
+
+
+def scheduler() -> None:
+    """Run the gRPC service."""
+    _become("scheduler")
+
+
+def scanner() -> None:
+    """Run a scanner: it finds what is due, and claims it."""
+    _become("scanner")
+
+
+def expander() -> None:
+    """Run an expander: it writes the next occurrence of what recurs."""
+    _become("expander")
+
+
+def dispatcher() -> None:
+    """Run a dispatcher: it delivers what was claimed."""
+    _become("dispatcher")
+
+
+def migrate() -> None:
+    """Bring the schema of the configured Cassandra up to date; safe to run many times at once."""
+    from reminders.cli import migrating  # noqa: PLC0415
+
+    print(migrating.migrate())
+
+
+def config(*, json: Annotated[bool, Option("--json", help="For programs.")] = False) -> None:
+    """Print what is in force, and where each value comes from."""
+    from reminders.cli import configuration  # noqa: PLC0415
+
+    configuration.show(json=json)
+
+
+def up(
+    *,
+    data_dir: DataDir = DEFAULT_DATA_DIR,
+    in_memory: Annotated[
+        bool, Option("--in-memory", help="One process, no servers, nothing durable.")
+    ] = False,
+) -> None:
+    """Run everything on this machine until Ctrl-C."""
+    if in_memory:
+        from reminders.cli import inmemory  # noqa: PLC0415
+
+        inmemory.up()
+    else:
+        from reminders.cli import upping  # noqa: PLC0415
+
+        upping.up(data_dir)
+
+
+def demo(*, data_dir: DataDir = DEFAULT_DATA_DIR) -> None:
+    """Run everything, create a few reminders, and show them ring until Ctrl-C."""
+    from reminders.cli import demo as demonstration  # noqa: PLC0415
+
+    demonstration.demo(data_dir)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands, in the order in which help lists them."""
+    local = "Everything on this machine"
+    app.command(rich_help_panel=local)(up)
+    app.command(rich_help_panel=local)(demo)
+    for service in (scheduler, scanner, expander, dispatcher, migrate):
+        app.command(rich_help_panel="Operation")(service)
+    app.command(rich_help_panel="Operation")(config)
+
+
+def _become(service: str) -> None:
+    """Replaces this process, so that signals and the exit code are the service's own."""
+    from reminders.cli.children import module_command  # noqa: PLC0415
+
+    os.environ["PYTHONTZPATH"] = ""
+    try:
+        os.execv(sys.executable, module_command(service))  # noqa: S606 - no shell wanted
+    except OSError as error:
+        raise CommandError(f"can't start {service}: {error}") from error

@@ -1,0 +1,182 @@
+"""Answers for people: tables, each time in the reminder's zone as well as in UTC."""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
+from rich.console import Console
+from rich.table import Table
+from tocsin.v1 import reminder_pb2 as pb
+
+NONE = "-"
+
+
+def console() -> Console:
+    """Standard output, which is not always the same one; a pipe gets wide lines."""
+    made = Console(highlight=False, markup=False, soft_wrap=False)
+    return made if made.is_terminal else Console(highlight=False, markup=False, width=200)
+
+
+def print_json(message: Message, *, compact: bool = False) -> None:
+    """The message as protobuf's canonical JSON."""
+    content = json_format.MessageToDict(message)
+    print(json.dumps(content, ensure_ascii=False, indent=None if compact else 2), flush=True)
+
+
+def reminder_details(reminder: pb.Reminder) -> Table:
+    """One reminder, a line for each field that says something."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
+    rows = {
+        "reminder": reminder.reminder_id or "(checked only, not created)",
+        "status": word(pb.ReminderStatus.Name(reminder.status), "REMINDER_STATUS_"),
+        "for": reminder.user_id or f"topic {reminder.topic_id}",
+        "when": schedule_text(reminder.schedule),
+        "to": ", ".join(channel_text(each) for each in reminder.channels),
+        "version": f"{reminder.version} (etag {reminder.etag})" if reminder.version else "",
+        "labels": ", ".join(f"{key}={value}" for key, value in sorted(reminder.labels.items())),
+        "group": reminder.group_id,
+        "dedup key": reminder.dedup_key,
+        "paused": reminder.pause_reason,
+    }
+    for name, value in rows.items():
+        if value:
+            table.add_row(name, value)
+    for number, occurrence in enumerate(reminder.next_occurrences):
+        local, instant = both_times(occurrence)
+        table.add_row("rings" if number == 0 else "then", f"{local}   =   {instant}")
+    return table
+
+
+def reminder_table(reminders: Sequence[pb.Reminder]) -> Table:
+    """Many reminders, a row each."""
+    table = _table("REMINDER", "STATUS", "RINGS (local)", "RINGS (UTC)", "WHEN", "TO")
+    for each in reminders:
+        local, instant = NONE, NONE
+        if each.next_occurrences:
+            local, instant = both_times(each.next_occurrences[0])
+        table.add_row(
+            each.reminder_id,
+            word(pb.ReminderStatus.Name(each.status), "REMINDER_STATUS_"),
+            local,
+            instant,
+            schedule_text(each.schedule),
+            ", ".join(channel_text(channel) for channel in each.channels),
+        )
+    return table
+
+
+def occurrence_table(occurrences: Sequence[pb.Occurrence]) -> Table:
+    """Occurrences, a row each."""
+    table = _table(
+        "OCCURRENCE", "STATUS", "PROMISED (local)", "RINGS (UTC)", "CLAIMED AFTER", "WHY"
+    )
+    for each in occurrences:
+        local, instant = both_times(each)
+        claimed = NONE
+        if each.HasField("claim_time"):
+            claimed = lateness_text(moment(each.claim_time) - moment(each.fire_time))
+        table.add_row(
+            each.occurrence_id,
+            word(pb.OccurrenceStatus.Name(each.status), "OCCURRENCE_STATUS_"),
+            local,
+            instant,
+            claimed,
+            each.reason,
+        )
+    return table
+
+
+def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
+    """Deliveries, a row each with its last attempt."""
+    table = _table(
+        "OCCURRENCE", "CHANNEL", "STATUS", "ATTEMPTS", "LAST (UTC)", "ANSWER", "NEXT (UTC)", "KEY"
+    )
+    for each in deliveries:
+        last = each.attempts[-1] if each.attempts else None
+        following = NONE
+        if each.HasField("next_attempt_time"):
+            following = utc_text(moment(each.next_attempt_time))
+        table.add_row(
+            each.occurrence_id,
+            each.channel_id,
+            delivery_word(each),
+            str(each.attempt_count),
+            utc_text(moment(last.start_time)) if last else NONE,
+            each.error_class or (str(last.status_code) if last and last.status_code else NONE),
+            following,
+            each.delivery_key,
+        )
+    return table
+
+
+def delivery_word(delivery: pb.Delivery) -> str:
+    """The status as people say it."""
+    return word(pb.DeliveryStatus.Name(delivery.status), "DELIVERY_STATUS_")
+
+
+def both_times(occurrence: pb.Occurrence) -> tuple[str, str]:
+    """When it rings: as promised in its zone, and in UTC."""
+    instant = moment(occurrence.fire_time)
+    local = occurrence.planned_local.replace("T", " ")
+    zone = occurrence.time_zone
+    return (f"{local} {zone}" if zone and zone != "UTC" else NONE), utc_text(instant)
+
+
+def schedule_text(schedule: pb.Schedule) -> str:
+    """What was asked for, in a few words."""
+    match schedule.WhichOneof("kind"):
+        case "at":
+            return f"at {utc_text(moment(schedule.at))}"
+        case "after":
+            return f"after {schedule.after.ToTimedelta()}"
+        case "local":
+            local = schedule.local
+            return f"{local.date} {local.time} {local.time_zone}".strip()
+        case "recurrence":
+            rule = schedule.recurrence
+            return f"{rule.rrule or rule.cron} {rule.time_zone}"
+        case _:
+            return NONE
+
+
+def channel_text(channel: pb.Channel) -> str:
+    """Where it goes."""
+    kind = channel.WhichOneof("kind") or NONE
+    return channel.webhook.url if kind == "webhook" else kind
+
+
+def word(name: str, prefix: str) -> str:
+    """An enum's value as people say it: `REMINDER_STATUS_FIRED` is "fired"."""
+    return name.removeprefix(prefix).lower().replace("_", " ")
+
+
+def moment(timestamp: Timestamp) -> datetime:
+    """An aware instant."""
+    return timestamp.ToDatetime(tzinfo=UTC)
+
+
+def utc_text(instant: datetime) -> str:
+    """`2026-12-01 09:00:00Z`, with milliseconds where there are any."""
+    text = instant.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    milliseconds = instant.microsecond // 1000
+    return f"{text}.{milliseconds:03}Z" if milliseconds else f"{text}Z"
+
+
+def lateness_text(lateness: timedelta) -> str:
+    """`12 ms`, `1.4 s`, `3 min`."""
+    seconds = lateness.total_seconds()
+    if abs(seconds) < 1:
+        return f"{seconds * 1000:.0f} ms"
+    return f"{seconds:.1f} s" if abs(seconds) < 120 else f"{seconds / 60:.0f} min"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    return table

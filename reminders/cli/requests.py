@@ -1,0 +1,202 @@
+"""From flags to messages. What the server can judge is left to it."""
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import typer
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
+from tocsin.v1 import reminder_pb2 as pb
+from tocsin.v1.reminder_service_pb2 import CreateReminderRequest
+
+from reminders.cli.options import PolicyFlags, What, When
+from reminders.config.durations import parse_duration
+
+
+def create_request(
+    namespace: str, what: What, when: When, flags: PolicyFlags, **more: Any
+) -> CreateReminderRequest:
+    """The whole create; `more` are the request's own fields."""
+    reminder = pb.Reminder(
+        namespace=namespace,
+        user_id=what.user,
+        schedule=schedule(when),
+        channels=channels(what),
+        template_id=what.template or "",
+        dedup_key=what.dedup_key or "",
+        group_id=what.group or "",
+        labels=pairs("--label", what.label),
+    )
+    if given := policies(flags):
+        reminder.policies.CopyFrom(given)
+    reminder.params.update(payload(what))
+    return CreateReminderRequest(reminder=reminder, **more)
+
+
+def schedule(when: When) -> pb.Schedule:
+    """Exactly one way to say when."""
+    ways = {
+        "--in": when.after,
+        "--at": when.at,
+        "--local": when.local,
+        "--rrule": when.rrule,
+        "--cron": when.cron,
+    }
+    given = [flag for flag, value in ways.items() if value is not None]
+    if len(given) != 1:
+        said = f"{' and '.join(given)} exclude each other" if given else "say when"
+        raise typer.BadParameter(f"{said}: give one of {', '.join(ways)}")
+    _refuse_strays(given[0], when)
+    if when.after is not None:
+        return pb.Schedule(after=duration("--in", when.after))
+    if when.at is not None:
+        return pb.Schedule(at=instant("--at", when.at))
+    if when.local is not None:
+        local = pb.LocalTime(date=when.date or "", time=when.local, time_zone=_zone(when))
+        return pb.Schedule(local=local)
+    return pb.Schedule(recurrence=_recurrence(when))
+
+
+def _recurrence(when: When) -> pb.Recurrence:
+    if when.rrule is not None and when.start is None:
+        raise typer.BadParameter("--rrule needs --start, its first local time: 2026-12-07T09:00")
+    rule = pb.Recurrence(
+        start=when.start or "",
+        time_zone=_zone(when),
+        exdates=when.exdate,
+        rdates=when.rdate,
+        max_occurrences=when.count or 0,
+    )
+    if when.rrule is not None:
+        rule.rrule = when.rrule
+    elif when.cron is not None:
+        rule.cron = when.cron
+    if when.until is not None:
+        rule.until.CopyFrom(instant("--until", when.until))
+    return rule
+
+
+_BELONGS = {
+    "--local": {"date", "zone"},
+    "--rrule": {"start", "zone", "exdate", "rdate", "count", "until"},
+    "--cron": {"start", "zone", "exdate", "rdate", "count", "until"},
+}
+
+
+def _refuse_strays(way: str, when: When) -> None:
+    """A flag that would be ignored is a mistake."""
+    qualifiers = ("date", "start", "zone", "exdate", "rdate", "count", "until")
+    for name in qualifiers:
+        if getattr(when, name) and name not in _BELONGS.get(way, set()):
+            raise typer.BadParameter(f"--{name} does not go with {way}")
+
+
+def _zone(when: When) -> str:
+    if not when.zone:
+        raise typer.BadParameter("a local time needs --zone, such as --zone Europe/Paris")
+    return when.zone
+
+
+def channels(what: What) -> list[pb.Channel]:
+    """Webhooks in order, then the log; further webhooks get an id of their own."""
+    headers = pairs("--header", what.header)
+    if headers and not what.webhook:
+        raise typer.BadParameter("--header goes with --webhook")
+    found = [
+        pb.Channel(
+            channel_id="" if number == 1 else f"webhook-{number}",
+            webhook=pb.WebhookChannel(url=url, headers=headers),
+        )
+        for number, url in enumerate(what.webhook, start=1)
+    ]
+    if what.log:
+        found.append(pb.Channel(log=pb.LogChannel()))
+    if not found:
+        raise typer.BadParameter("say where to: --webhook URL or --log")
+    return found
+
+
+def payload(what: What) -> dict[str, Any]:
+    """--params, with --param on top."""
+    try:
+        base = json.loads(what.params or "{}")
+    except ValueError as error:
+        raise typer.BadParameter(f"--params is no JSON: {error}") from error
+    if not isinstance(base, dict):
+        raise typer.BadParameter("--params has to be a JSON object, such as '{\"amount\": 12}'")
+    return {**base, **pairs("--param", what.param)}
+
+
+def policies(flags: PolicyFlags) -> pb.Policies | None:
+    """Only what was given; None if nothing was."""
+    found = pb.Policies(holiday_calendar=flags.holidays or "")
+    for name in ("gap", "overlap", "missing_day", "catch_up"):
+        if text := getattr(flags, name):
+            setattr(found, name, _choice(name, text))
+    for name in ("catch_up_max_age", "expire_after", "jitter"):
+        if text := getattr(flags, name):
+            getattr(found, name).CopyFrom(duration(_flag(name), text))
+    if flags.max_attempts:
+        found.retry.max_attempts = flags.max_attempts
+    if flags.retry_max_age:
+        found.retry.max_age.CopyFrom(duration("--retry-max-age", flags.retry_max_age))
+    return found if found.ByteSize() else None
+
+
+def _choice(field: str, text: str) -> int:
+    """The number of an enum's value, by its name without the prefix."""
+    enum = pb.Policies.DESCRIPTOR.fields_by_name[field].enum_type
+    assert enum is not None, f"{field} is an enum"
+    prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+    found = enum.values_by_name.get(prefix + text.upper().replace("-", "_"))
+    if found is None or found.number == 0:
+        names = [each.name.removeprefix(prefix) for each in enum.values if each.number]
+        right = ", ".join(name.lower().replace("_", "-") for name in names)
+        raise typer.BadParameter(f"{_flag(field)} {text}: choose one of {right}")
+    return int(found.number)
+
+
+def _flag(field: str) -> str:
+    return f"--{field.replace('_', '-')}"
+
+
+def duration(flag: str, text: str) -> Duration:
+    """A duration flag."""
+    try:
+        length: timedelta = parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{flag}: {error}") from error
+    message = Duration()
+    message.FromTimedelta(length)
+    return message
+
+
+def instant(flag: str, text: str) -> Timestamp:
+    """An instant flag: ISO 8601 with Z or an offset."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{flag}: {text!r} is no instant such as 2026-12-01T09:00:00Z"
+        ) from error
+    if moment.tzinfo is None:
+        raise typer.BadParameter(
+            f"{flag}: {text!r} names no offset: end it with Z for UTC, "
+            "or give a wall-clock time by --local and --zone"
+        )
+    message = Timestamp()
+    message.FromDatetime(moment.astimezone(UTC))
+    return message
+
+
+def pairs(flag: str, items: Iterable[str]) -> dict[str, str]:
+    """`key=value` flags; the last of a key wins."""
+    found = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not key or not equals:
+            raise typer.BadParameter(f"{flag} {item!r}: write key=value")
+        found[key] = value
+    return found

@@ -1,0 +1,49 @@
+"""The Redis adapter: leases, claims, hand-off streams, hints, and the reference clock.
+
+Only each service's `__main__` imports it; everything else sees `reminders.ports`. Start at
+`adapter` (`RedisCoordination`, all of it), then `claims` and `lua/claim.lua`, the heart.
+
+Nothing in Redis is the truth: all of it can be rebuilt from Cassandra. But a loss must be noticed.
+So every script compares the server it runs on with the shard's home, written with its lease:
+
+    lease free ──acquire──▶ home:{s} = this server, since its TIME     (older copies are STALE)
+         ▲                        │
+         │                claim, renew, refire, revoke compare
+         │                        ├── same server ──▶ go on
+    drop the heap ◀── MOVED ──────┴── another (fail-over, restart), or no home (data lost)
+
+Why a first claim can't overtake a void (DESIGN §5). The changer sets `void` before it answers, and
+it lives for look-ahead + margin. A claim of a copy that was read before the void was set finds the
+void; or it comes after the void expired, more than look-ahead + margin after the copy was read, and
+is STALE: copies are refused from half the margin on, the other half pays for the difference of two
+clocks. If the void was lost, so was the home, or it is another server: MOVED, and then the copy is
+older than the new home. All services must have the same look-ahead and margin.
+
+Keys (all but `members` carry the hash tag of their shard: on a cluster a shard is in one place):
+
+    lease:{s}            token of the holder                              a lease's life
+    home:{s}             hash: server, since_us                           permanent
+    fired:{s}:<minute>   hash: dedupe id → job id; minutes since 1970     hours after a claim
+    void:{s}:<reminder>  first claims up to this version are refused      look-ahead + margin
+    voidgroups:{s}       hash: group → cancelled_at in µs                 the same, by its writer
+    jobs:{s}, fires:{s}  streams; field `e` an entry, `r` one to recheck  until done
+    near:{s}             stream; `e` entry, `w` written_from in ms        trimmed by age
+    members              sorted set: member → when it beat, server's ms   a lease's life
+
+COSTS
+"""
+
+from reminders.coordination.adapter import RedisCoordination
+from reminders.coordination.checks import Finding, Severity, inspect_server
+from reminders.coordination.clock import RedisClock
+from reminders.coordination.connection import Lives, Timeouts
+
+__all__ = [
+    "Finding",
+    "Lives",
+    "RedisClock",
+    "RedisCoordination",
+    "Severity",
+    "Timeouts",
+    "inspect_server",
+]

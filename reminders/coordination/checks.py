@@ -1,0 +1,126 @@
+"""What a server must be before a service relies on it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from reminders.coordination.connection import send, translated
+
+OLDEST = (6, 2)
+
+
+class Severity(StrEnum):
+    """What to do about a finding."""
+
+    REFUSE = "refuse"
+    """Do not start: a guarantee would not hold."""
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing that is not as it should be."""
+
+    severity: Severity
+    name: str
+    """A stable word for logs."""
+    remedy: str
+    """What to change, for a person."""
+
+
+async def inspect_server(
+    client: Redis, *, fail_over: timedelta = timedelta(seconds=10)
+) -> list[Finding]:
+    """Look at version, eviction, persistence and replication. Empty: all is well.
+
+    `fail_over`: when a replica is promoted, at the earliest; an isolated master must stop before.
+    """
+    with translated("start-up checks"):
+        info: dict[str, Any] = await client.info()
+        config = await _configuration(client)
+    found = [*_basics(info), *_persistence(info, config), *_replication(info, config, fail_over)]
+    if config.get("lazyfree-lazy-expire") == "no":
+        found.append(
+            _warn("slow_expiry", "set lazyfree-lazy-expire yes: freeing a busy minute takes 40 ms")
+        )
+    return found
+
+
+async def _configuration(client: Redis) -> dict[str, str]:
+    """Empty where the server does not tell (managed services)."""
+    settings: dict[str, str] = {}
+    for name in ("save", "min-replicas-to-write", "min-replicas-max-lag", "lazyfree-lazy-expire"):
+        try:
+            settings.update(await send(client, "CONFIG GET", name))
+        except ResponseError:
+            return {}
+    return settings
+
+
+def _basics(info: dict[str, Any]) -> list[Finding]:
+    found = []
+    version = str(info["redis_version"])
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        found.append(_refuse("version", f"Redis {version} is too old: 6.2 or newer"))
+    policy = str(info["maxmemory_policy"])
+    if policy != "noeviction":
+        remedy = (
+            f"set maxmemory-policy noeviction (it is {policy}): evicted claims would ring twice"
+        )
+        found.append(_refuse("eviction", remedy))
+    return found
+
+
+def _persistence(info: dict[str, Any], config: dict[str, str]) -> list[Finding]:
+    if info["aof_enabled"] or config.get("save", "unknown"):
+        return []
+    return [
+        _warn(
+            "persistence",
+            "set appendonly yes: a restart now makes every shard recover from Cassandra",
+        )
+    ]
+
+
+def _replication(
+    info: dict[str, Any], config: dict[str, str], fail_over: timedelta
+) -> list[Finding]:
+    if info["role"] != "master":
+        return [_refuse("replica", "point to the master: this server is a replica")]
+    replicas = int(info["connected_slaves"])
+    needed = int(config.get("min-replicas-to-write", 0))
+    if not replicas and not needed:
+        return []
+    found = []
+    if replicas < 2:
+        found.append(
+            _warn(
+                "replicas", f"{replicas} replicas: with fewer than two, a promoted one stands still"
+            )
+        )
+    if not config:
+        found.append(
+            _warn("replicas_unknown", "see that min-replicas-to-write is 1: CONFIG GET is refused")
+        )
+    elif needed < 1:
+        found.append(
+            _refuse(
+                "isolation", "set min-replicas-to-write 1: an isolated master would go on claiming"
+            )
+        )
+    elif (lag := int(config["min-replicas-max-lag"])) == 0 or timedelta(seconds=lag) >= fail_over:
+        remedy = f"set min-replicas-max-lag (it is {lag} s) below the fail-over time of {fail_over}"
+        found.append(_refuse("isolation_lag", remedy))
+    return found
+
+
+def _refuse(name: str, remedy: str) -> Finding:
+    return Finding(severity=Severity.REFUSE, name=name, remedy=remedy)
+
+
+def _warn(name: str, remedy: str) -> Finding:
+    return Finding(severity=Severity.WARNING, name=name, remedy=remedy)

@@ -1,0 +1,141 @@
+"""First claims and what stops them: the Python side of `lua/claim.lua` and `lua/revoke.lua`."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from itertools import chain
+
+import msgspec
+from redis.asyncio import Redis
+
+from reminders.coordination import keys
+from reminders.coordination.connection import Value, translated
+from reminders.coordination.instants import from_us, to_ms, to_us
+from reminders.coordination.scripts import Script
+from reminders.model.entry import DueEntry, EntryState, Kind
+from reminders.ports import ClaimAnswer, Copy, LeaseAnswer, Revocation
+
+MAX_BATCH = 1000
+"""Entries a call: columns go over Lua's stack, and the server does nothing else meanwhile."""
+
+ANSWERS = {
+    ord("C"): ClaimAnswer.CLAIMED,
+    ord("D"): ClaimAnswer.DUPLICATE,
+    ord("R"): ClaimAnswer.READDED,
+    ord("E"): ClaimAnswer.EARLY,
+    ord("V"): ClaimAnswer.VOID,
+    ord("S"): ClaimAnswer.STALE,
+}
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class RedisClaims:
+    """Implements `ports.Claims`."""
+
+    def __init__(
+        self, client: Redis, *, lookahead: timedelta, margin: timedelta, fired_life: timedelta
+    ) -> None:
+        """`margin`: how much longer than the look-ahead voids live.
+
+        Half of it is for late claims, half for the difference of two clocks.
+        """
+        self._client = client
+        self._void_life_ms = to_ms(lookahead + margin)
+        self._oldest_us = (lookahead + margin / 2) // timedelta(microseconds=1)
+        self._fired_life_ms = to_ms(fired_life)
+        self._claim = Script("claim")
+        self._refire = Script("refire")
+        self._revoke = Script("revoke")
+
+    async def claim(
+        self, shard: int, token: str, copies: Sequence[Copy]
+    ) -> Sequence[ClaimAnswer] | LeaseAnswer:
+        """Claim what is due, at most `MAX_BATCH` a call; see the port."""
+        if not copies:
+            return []
+        if len(copies) > MAX_BATCH:
+            raise ValueError(f"{len(copies)} entries in one claim, at most {MAX_BATCH}")
+        names = (
+            keys.home(shard),
+            keys.lease(shard),
+            keys.stream("jobs", shard),
+            keys.stream("fires", shard),
+            keys.void_groups(shard),
+        )
+        args: tuple[Value, ...] = (
+            token,
+            self._columns(shard, copies),
+            *[copy.state.raw for copy in copies],
+        )
+        with translated("claim"):
+            reply = await self._claim.run(self._client, names, args)
+        if isinstance(reply, int):
+            return LeaseAnswer(reply)
+        return [ANSWERS[letter] for letter in reply]
+
+    def _columns(self, shard: int, copies: Sequence[Copy]) -> bytes:
+        """The second argument of `claim.lua`, which describes it."""
+        entries = [copy.state.entry for copy in copies]
+        grouped = [
+            (place, entry.group_id, to_us(entry.record_created_at))
+            for place, entry in enumerate(entries, 1)
+            if entry.group_id is not None
+        ]
+        return _encode(
+            (
+                keys.fired_prefix(shard),
+                keys.void_prefix(shard),
+                self._fired_life_ms,
+                self._oldest_us,
+                _runs(keys.fired_minute(entry.promised_at) for entry in entries),
+                [entry.dedupe_id for entry in entries],
+                [to_us(entry.key.ring_at) for entry in entries],
+                [
+                    to_us(copy.read_at) if entry.kind is Kind.OCCURRENCE else -1
+                    for copy, entry in zip(copies, entries, strict=True)
+                ],
+                [entry.reminder_id for entry in entries],
+                [entry.version for entry in entries],
+                [place for place, copy in enumerate(copies, 1) if copy.recheck],
+                [place for place, entry in enumerate(entries, 1) if entry.recurs],
+                list(chain.from_iterable(grouped)),
+            )
+        )
+
+    async def refire(self, shard: int, token: str, states: Sequence[EntryState]) -> LeaseAnswer:
+        """Hand entries to `fires` again."""
+        names = (keys.home(shard), keys.lease(shard), keys.stream("fires", shard))
+        with translated("refire"):
+            reply = await self._refire.run(
+                self._client, names, (token, *[state.raw for state in states])
+            )
+        return LeaseAnswer(reply)
+
+    async def revoke(
+        self, shard: int, reminder_id: str, *, through_version: int, entries: Sequence[DueEntry]
+    ) -> Revocation:
+        """Make entries up to a version void; see the port."""
+        fired = keys.fired_prefix(shard)
+        names = [keys.home(shard), keys.void_prefix(shard) + reminder_id]
+        names += [f"{fired}{keys.fired_minute(entry.promised_at)}" for entry in entries]
+        dedupe = [entry.dedupe_id for entry in entries]
+        with translated("revoke"):
+            moved, now_us, *claimed = await self._revoke.run(
+                self._client, names, (through_version, self._void_life_ms, *dedupe)
+            )
+        return Revocation(
+            claimed=frozenset(name for name, known in zip(dedupe, claimed, strict=True) if known),
+            moved=bool(moved),
+            server_now=from_us(int(now_us)),
+        )
+
+
+def _runs(minutes: Iterable[int]) -> list[int]:
+    """Minute, how many in a row have it, and so on."""
+    runs: list[int] = []
+    for minute in minutes:
+        if runs and runs[-2] == minute:
+            runs[-1] += 1
+        else:
+            runs += (minute, 1)
+    return runs

@@ -1,0 +1,142 @@
+"""Connections with stated time-outs and no hidden repeats; the one translation of Redis errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import (
+    BusyLoadingError,
+    MasterDownError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+)
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+
+from reminders.errors import CoordinationUnavailable
+
+Value = str | bytes | int | float
+"""What a command may carry."""
+
+REFUSALS = (
+    "LOADING",
+    "READONLY",
+    "MASTERDOWN",
+    "NOREPLICAS",
+    "MISCONF",
+    "OOM ",
+    "BUSY ",
+    "CLUSTERDOWN",
+    "TRYAGAIN",
+    "max number of clients",
+)
+"""Words of a server that can't serve now. Any other error is a bug of ours and stays what it is."""
+
+REFUSAL_TYPES = (BusyLoadingError, MasterDownError, OutOfMemoryError, ReadOnlyError)
+"""The client's own classes for some of them; it strips the code from their message."""
+
+RAW_REPLIES = ("XREADGROUP", "XREAD", "XREVRANGE", "XCLAIM")
+"""Their replies are taken apart here: the client's dictionaries would cost more than the reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long to wait for Redis. Bounds a stuck renewal, too: well below a lease's life."""
+
+    connect: timedelta = timedelta(seconds=1)
+    operation: timedelta = timedelta(milliseconds=1500)
+    block: timedelta = timedelta(seconds=5)
+    """Longest single blocking read; a longer wait is made of several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lives:
+    """How long things live in Redis."""
+
+    lease: timedelta = timedelta(seconds=3)
+    fired: timedelta = timedelta(hours=6)
+    """A minute's dedupe hash, from its last claim."""
+    hints: timedelta = timedelta(seconds=60)
+    consumer: timedelta = timedelta(hours=1)
+    """A consumer that holds nothing and was not seen, before it is forgotten."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """Two pools: a blocked read must neither hold up a claim nor share its time-out."""
+
+    commands: Redis
+    blocking: Redis
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self.commands.aclose()
+        await self.blocking.aclose()
+
+
+def open_clients(url: str, timeouts: Timeouts, *, connections: int = 32) -> Clients:
+    """Make the pools; nothing is connected yet.
+
+    `connections`: so many commands at once, others queue for up to a time-out.
+    """
+    operation = timeouts.operation.total_seconds()
+    options = {
+        "socket_connect_timeout": timeouts.connect.total_seconds(),
+        "retry_on_error": [],
+        "protocol": 2,  # replies as lists on every version
+    }
+    commands = BlockingConnectionPool.from_url(
+        url,
+        socket_timeout=operation,
+        max_connections=connections,
+        timeout=operation,
+        retry=Retry(NoBackoff(), 0),
+        **options,
+    )
+    blocking = ConnectionPool.from_url(
+        url,
+        socket_timeout=(timeouts.block + timeouts.operation).total_seconds(),
+        retry=Retry(NoBackoff(), 0),
+        **options,
+    )
+    return Clients(commands=_client(commands), blocking=_client(blocking))
+
+
+def _client(pool: ConnectionPool) -> Redis:
+    client = Redis.from_pool(pool)
+    for command in RAW_REPLIES:
+        client.set_response_callback(command, _as_it_is)
+    return client
+
+
+def _as_it_is(response: Any, **kwargs: Any) -> Any:  # noqa: ARG001 (the client's protocol)
+    return response
+
+
+@contextmanager
+def translated(operation: str) -> Iterator[None]:
+    """Turns "down, slow or short of replicas" into `CoordinationUnavailable`."""
+    try:
+        yield
+    except (RedisConnectionError, RedisTimeoutError, OSError) as error:
+        raise CoordinationUnavailable(operation=operation) from error
+    except RedisError as error:
+        if refused(error):
+            raise CoordinationUnavailable(operation=operation) from error
+        raise
+
+
+def refused(error: RedisError) -> bool:
+    """Whether the server can't serve now. Redis 6.2 hides the word inside a script's message."""
+    return isinstance(error, REFUSAL_TYPES) or any(word in str(error) for word in REFUSALS)
+
+
+async def send(client: Redis, *command: Value) -> Any:
+    """One command, its reply as the client gives it."""
+    return await client.execute_command(*command)  # type: ignore[no-untyped-call]

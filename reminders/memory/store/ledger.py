@@ -1,0 +1,63 @@
+"""What happened."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from reminders.memory.store.cells import Cell
+from reminders.memory.store.points import Hook, Points
+from reminders.memory.store.stamps import stamp_of
+from reminders.model.codec import encode
+from reminders.model.ledger import LedgerRow
+
+Place = tuple[str, str, str]
+"""Within a reminder: occurrence, channel, target."""
+
+
+def _place(row: LedgerRow) -> Place:
+    return row.occurrence.occurrence_id, row.channel_id, row.target
+
+
+class MemoryLedger(Points):
+    """`reminders.ports.Ledger`."""
+
+    def __init__(self, hook: Hook | None) -> None:
+        super().__init__(hook)
+        self._reminders: dict[str, dict[Place, Cell[LedgerRow]]] = {}
+
+    async def write(self, rows: Sequence[LedgerRow], *, at: datetime) -> None:
+        """At once."""
+        await self._point("ledger.write")
+        for row in rows:
+            cells = self._reminders.setdefault(row.reminder_id, {})
+            cells.setdefault(_place(row), Cell()).put(row, stamp_of(at), encode(row))
+        await self._point("ledger.write.done")
+
+    async def read(
+        self, reminder_id: str, occurrence_id: str, channel_id: str = "", target: str = ""
+    ) -> LedgerRow | None:
+        """One row."""
+        await self._point("ledger.read")
+        cell = self._reminders.get(reminder_id, {}).get((occurrence_id, channel_id, target))
+        return cell.value if cell else None
+
+    async def page(
+        self,
+        reminder_id: str,
+        *,
+        occurrence_id: str | None = None,
+        after: LedgerRow | None = None,
+        limit: int,
+    ) -> list[LedgerRow]:
+        """Sorts what the reminder has."""
+        await self._point("ledger.page")
+        cells = self._reminders.get(reminder_id, {})
+        places = sorted(
+            (
+                place
+                for place in cells
+                if occurrence_id in (None, place[0]) and (after is None or place < _place(after))
+            ),
+            reverse=True,
+        )
+        rows = [cells[place].value for place in places[:limit]]
+        return [row for row in rows if row is not None]

@@ -1,0 +1,87 @@
+"""Five-field cron: minute, hour, day of month, month, day of week.
+
+Names (MON, JAN), ranges, steps and lists; `L` and `LW` as day of month, `5L` (last Friday) and
+`5#2` (second Friday) as day of week; `@hourly` to `@yearly`. Days as in Debian's cron: if one of
+the two day fields starts with a star both must match, otherwise either.
+
+`cronsim` reads the fields and matches dates; the times are ours, so that the stored policies rule
+them. A wildcard hour (a star, or all 24) means elapsed time: every real hour, whatever the clocks
+do, so nothing is lost in a gap or left out of a repeated hour, and the policies have no say.
+"""
+
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from typing import Self
+
+from cronsim import CronSim, CronSimError
+
+from reminders.recurrence.errors import CronInvalid
+
+_LONGEST_TEXT = 256
+"""Characters of an expression."""
+_SHORTHANDS = {
+    "@YEARLY": "0 0 1 1 *",
+    "@ANNUALLY": "0 0 1 1 *",
+    "@MONTHLY": "0 0 1 * *",
+    "@WEEKLY": "0 0 * * 0",
+    "@DAILY": "0 0 * * *",
+    "@MIDNIGHT": "0 0 * * *",
+    "@HOURLY": "0 * * * *",
+}
+_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cron:
+    """A valid cron expression."""
+
+    text: str
+    """Normal form: upper-case, single spaces, shorthands expanded."""
+    elapses: bool
+    """Has a wildcard hour."""
+    times: tuple[time, ...]
+    """Local times on each matching date, in order."""
+    _sim: CronSim = field(repr=False, compare=False)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read an expression.
+
+        Raises:
+            CronInvalid: With the field's name and what is wrong with it.
+        """
+        fields = _fields(text)
+        normal = " ".join(fields)
+        try:
+            sim = CronSim(normal, datetime(2000, 1, 1))
+        except CronSimError as error:
+            name = str(error).removeprefix("Bad ")
+            value = fields[_FIELDS.index(name)] if name in _FIELDS else normal
+            raise CronInvalid(name, f"{value!r} can't be used here") from error
+        return cls(
+            text=normal,
+            elapses=fields[1].startswith("*") or len(sim.hours) == 24,
+            times=tuple(time(h, m) for h in sorted(sim.hours) for m in sorted(sim.minutes)),
+            _sim=sim,
+        )
+
+    def matches(self, day: date) -> bool:
+        """Whether the date has occurrences."""
+        return day.month in self._sim.months and self._sim.match_day(day)
+
+
+def _fields(text: str) -> list[str]:
+    if len(text) > _LONGEST_TEXT:
+        raise CronInvalid("cron", f"is longer than {_LONGEST_TEXT} characters")
+    body = text.strip().upper()
+    if body.startswith("@"):
+        if body not in _SHORTHANDS:
+            known = ", ".join(_SHORTHANDS).lower()
+            raise CronInvalid("cron", f"{body.lower()[:20]!r} is not one of {known}")
+        body = _SHORTHANDS[body]
+    fields = body.split()
+    if len(fields) == 6:
+        raise CronInvalid("cron", "has six fields; seconds are not taken, use FREQ=SECONDLY")
+    if len(fields) != 5:
+        raise CronInvalid("cron", f"has {len(fields)} fields, not five ({', '.join(_FIELDS)})")
+    return fields

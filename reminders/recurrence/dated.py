@@ -1,0 +1,167 @@
+"""Occurrences at local times on local dates: RRULE from DAILY to YEARLY, and cron.
+
+Work starts at the period or date near `since`, found by arithmetic, never at the rule's start.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, time, timedelta
+from itertools import groupby, pairwise
+from zoneinfo import ZoneInfo
+
+from reminders.recurrence.cron import Cron
+from reminders.recurrence.dates import LAST_DAY, Day, days_of, first_day, period_of
+from reminders.recurrence.errors import RuleInvalid
+from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Overlap
+from reminders.recurrence.rules import Rule
+from reminders.recurrence.slots import Batch, Candidate
+from reminders.recurrence.zones import localize
+
+MOST_TIMES_A_DAY = 1440
+"""Of a rule with FREQ=DAILY or longer; more is FREQ=SECONDLY's business."""
+MOST_TIMES_A_SET = 10_000
+"""Local times of one period that BYSETPOS may choose from."""
+_LONGEST_MOVE = timedelta(days=32)
+"""How far past its nominal date a missing-day policy may put an occurrence."""
+_DAY = timedelta(days=1)
+_END = datetime.combine(LAST_DAY + _DAY, time())
+
+
+def rule_times(rule: Rule) -> tuple[time, ...]:
+    """The local times of a completed rule on each of its dates, in order.
+
+    Raises:
+        RuleInvalid: So many that one period would be work without a useful bound.
+    """
+    count = len(rule.by_hour) * len(rule.by_minute) * len(rule.by_second)
+    if count > MOST_TIMES_A_DAY:
+        raise RuleInvalid("BYSECOND", f"more than {MOST_TIMES_A_DAY} times a day; use SECONDLY")
+    longest = {"YEARLY": 366, "MONTHLY": 31, "WEEKLY": 7}.get(rule.freq, 1)
+    if rule.by_set_pos and longest * count > MOST_TIMES_A_SET:
+        raise RuleInvalid("BYSETPOS", f"chooses from more than {MOST_TIMES_A_SET} times a period")
+    return tuple(
+        time(hour, minute, second)
+        for hour in rule.by_hour
+        for minute in rule.by_minute
+        for second in rule.by_second
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dated:
+    """A source of candidates for dates and times of day."""
+
+    rule: Rule | Cron
+    """A rule is completed by its start."""
+    start: datetime
+    """Naive: the phase of INTERVAL. The series itself leaves out what is before it."""
+    zone: ZoneInfo
+    policies: CalendarPolicies
+
+    def batches(self, since: datetime) -> Iterator[Batch]:
+        """Everything whose planned local time is at or after the naive `since`, and perhaps more.
+
+        Ends at `LAST_DAY`.
+        """
+        since = max(since, self.start)
+        if isinstance(self.rule, Cron):
+            return self._cron(self.rule, since)
+        return self._rule(self.rule, since)
+
+    def _cron(self, cron: Cron, since: datetime) -> Iterator[Batch]:
+        day = since.date()
+        while day <= LAST_DAY:
+            if cron.matches(day):
+                following = datetime.combine(day + _DAY, time())
+                yield from self._on(Day(nominal=day, planned=day), cron.times, since, following)
+            else:
+                yield Batch(opens=datetime.combine(day + _DAY, time()), steps=1)
+            day += _DAY
+
+    def _rule(self, rule: Rule, since: datetime) -> Iterator[Batch]:
+        times = rule_times(rule)
+        first = period_of(rule, self.start.date())
+        moves = self.policies.missing_day is MissingDay.NEXT_BUSINESS_DAY
+        near = since.date() - _LONGEST_MOVE if moves else since.date()
+        done = max(0, (period_of(rule, near) - first) // rule.interval)
+        period = first + done * rule.interval
+        while (begins := first_day(rule, period)) is not None:
+            following = first_day(rule, period + rule.interval)
+            ends = _END if following is None else datetime.combine(following, time())
+            days, looked_at = days_of(rule, period, self.policies)
+            yield Batch(opens=datetime.combine(begins, time()), steps=1 + looked_at)
+            if rule.by_set_pos:
+                yield self._chosen(rule, days, times, ends)
+            else:
+                yield from self._each(days, times, since, ends)
+            period += rule.interval
+
+    def _each(
+        self, days: list[Day], times: tuple[time, ...], since: datetime, ends: datetime
+    ) -> Iterator[Batch]:
+        for day, following in pairwise([*days, None]):
+            if day is not None and day.planned >= since.date():
+                opens = ends
+                if following is not None:
+                    opens = min(ends, datetime.combine(following.planned, time()))
+                yield from self._on(day, times, since, opens)
+
+    def _on(
+        self, day: Day, times: tuple[time, ...], since: datetime, following: datetime
+    ) -> Iterator[Batch]:
+        """One date, hour by hour: a rule for every minute should not compute a whole day."""
+        hours = [(hour, tuple(group)) for hour, group in groupby(times, lambda at: at.hour)]
+        for (_, group), after in pairwise([*hours, (None, ())]):
+            opens = following
+            if after[0] is not None:
+                opens = min(following, datetime.combine(day.planned, time(after[0])))
+            if group and datetime.combine(day.planned, group[-1]) >= since:
+                found = (self._at(day, at) for at in group)
+                yield Batch(
+                    found=tuple(one for several in found for one in several),
+                    opens=opens,
+                    steps=len(group),
+                )
+
+    def _chosen(
+        self, rule: Rule, days: list[Day], times: tuple[time, ...], ends: datetime
+    ) -> Batch:
+        """BYSETPOS (RFC 5545 3.3.10): positions among all local times of the whole period."""
+        size = len(days) * len(times)
+        places = {n - 1 if n > 0 else size + n for n in rule.by_set_pos if abs(n) <= size}
+        found = (
+            self._at(days[place // len(times)], times[place % len(times)])
+            for place in sorted(places)
+        )
+        return Batch(
+            found=tuple(one for several in found for one in several),
+            opens=ends,
+            steps=1 + len(places),
+        )
+
+    def _at(self, day: Day, at: time) -> tuple[Candidate, ...]:
+        """The instants of one local time; elapsing cron takes every real one, and no other."""
+        elapses = isinstance(self.rule, Cron) and self.rule.elapses
+        nominal = datetime.combine(day.nominal, at)
+        localized = localize(
+            datetime.combine(day.planned, at),
+            self.zone,
+            gap=Gap.SKIP if elapses else self.policies.gap,
+            overlap=Overlap.BOTH if elapses else self.policies.overlap,
+        )
+        if elapses:
+            return tuple(Candidate(at=replace(one, note=None)) for one in localized)
+        if not day.missing:
+            return tuple(Candidate(at=one) for one in localized)
+        moved = f"missing_day:{self.policies.missing_day}"
+        return tuple(
+            Candidate(
+                at=replace(
+                    one,
+                    nominal=nominal,
+                    note=moved if one.note is None else f"{moved},{one.note}",
+                ),
+                missing=day.missing,
+            )
+            for one in localized
+        )

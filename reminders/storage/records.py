@@ -1,0 +1,136 @@
+"""Records and their live entries: creating and reading them. Changing them: `changes`."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from reminders.model.codec import decode_change, decode_entry, decode_record
+from reminders.model.entry import DueEntry
+from reminders.model.record import Change, NewReminder, Record, Status, Stored
+from reminders.storage.access import Access
+from reminders.storage.bridge import Row, together, translated
+from reminders.storage.changes import Changes
+from reminders.storage.wire import Mutation
+from reminders.storage.writer import MAX_BYTES
+
+LIVE_READ = 4
+"""Live entries that a read brings. Whoever drops old ones should leave as many: a read that finds
+fewer goes through everything that was ever deleted behind them."""
+OLDER_READ = 64
+"""Live entries a page, where none of the first belongs to the record's version."""
+READ_TOGETHER = 20
+"""Partitions a query of `read_many`."""
+
+
+class CassandraRecords:
+    """`reminders.ports.Records`."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._changes = Changes(access)
+
+    async def create(self, reminders: Sequence[NewReminder]) -> None:
+        """One item of a group for each reminder, so that it costs a twentieth of a request.
+
+        A reminder with large bodies goes alone, and in two steps: a batch over several partitions
+        may not exceed 50 KiB on a default cluster, one within a partition may.
+        """
+        large: list[tuple[Mutation, Mutation]] = []
+
+        def small() -> Iterator[Mutation]:
+            for reminder in reminders:
+                own, others = self._access.rows.created(reminder)
+                if own.size + others.size > MAX_BYTES:
+                    large.append((own, others))
+                else:
+                    yield Mutation(own.rows + others.rows, own.statements + others.statements)
+
+        await self._access.creates.write(small(), "records.create")
+        await self._access.creates.write((own for own, _ in large), "records.create")
+        await self._access.creates.write((others for _, others in large), "records.create")
+
+    async def read(self, reminder_id: str) -> Stored | None:
+        """One query; more only where none of the newest live entries is of the record's version."""
+        with translated("records.read"):
+            statement = self._access.prepared["record_read"]
+            rows = await self._access.bridge.run(statement.bind(reminder_id, LIVE_READ))
+            return await self._stored(reminder_id, rows)
+
+    async def read_many(self, reminder_ids: Iterable[str]) -> Mapping[str, Stored]:
+        """Twenty partitions a query, all queries at once."""
+        wanted = list(dict.fromkeys(reminder_ids))
+        parts = [wanted[i : i + READ_TOGETHER] for i in range(0, len(wanted), READ_TOGETHER)]
+        with translated("records.read_many"):
+            found = await together([self._read_together(part) for part in parts])
+        return {reminder_id: stored for part in found for reminder_id, stored in part.items()}
+
+    async def _read_together(self, reminder_ids: list[str]) -> dict[str, Stored]:
+        statement = self._access.prepared["record_read_many"]
+        by_id: dict[str, list[Row]] = {}
+        for reminder_id, *row in await self._access.bridge.run(
+            statement.bind(reminder_ids, LIVE_READ)
+        ):
+            by_id.setdefault(reminder_id, []).append(tuple(row))
+        found = {}
+        for reminder_id, rows in by_id.items():
+            stored = await self._stored(reminder_id, rows)
+            if stored is not None:
+                found[reminder_id] = stored
+        return found
+
+    async def _stored(self, reminder_id: str, rows: list[Row]) -> Stored | None:
+        if not rows or rows[0][1] is None:
+            return None
+        _, record_blob, changing, _ = rows[0]
+        record = decode_record(record_blob)
+        live = [decode_entry(entry) for _, _, _, entry in rows if entry is not None]
+        if len(rows) == LIVE_READ and _lacks_current(record, live):
+            live += await self._older(reminder_id, record, rows[-1][0])
+        return Stored(
+            record=record,
+            live=tuple(live),
+            change=None if changing is None else decode_change(changing),
+        )
+
+    async def _older(self, reminder_id: str, record: Record, after: str) -> list[DueEntry]:
+        """Entries of older versions may lie before those of the record's own, if it was moved
+        nearer.
+        """
+        statement = self._access.prepared["live_read_older"]
+        found: list[DueEntry] = []
+        while True:
+            rows = await self._access.bridge.run(statement.bind(reminder_id, after, OLDER_READ))
+            found += [decode_entry(entry) for _, entry in rows if entry is not None]
+            if len(rows) < OLDER_READ or not _lacks_current(record, found):
+                return found
+            after = rows[-1][0]
+
+    async def begin(self, record: Record, change: Change) -> bool:
+        """LWT: see `changes`."""
+        return await self._changes.begin(record, change)
+
+    async def end(self, record: Record, change: Change) -> bool:
+        """LWT: see `changes`."""
+        return await self._changes.end(record, change)
+
+    async def add_live(self, entries: Sequence[DueEntry], *, stamp: int) -> None:
+        """Grouped with what others write."""
+        rows = self._access.rows
+        await self._access.steps.write((rows.live(e, stamp) for e in entries), "records.add_live")
+
+    async def drop_live(self, reminder_id: str, entry_ids: Iterable[str], *, stamp: int) -> None:
+        """Grouped with what others write."""
+        rows = self._access.rows
+        gone = (rows.live_gone(reminder_id, entry_id, stamp) for entry_id in entry_ids)
+        await self._access.steps.write(gone, "records.drop_live")
+
+    async def body(self, reminder_id: str, entry_id: str) -> bytes | None:
+        """One query."""
+        with translated("records.body"):
+            statement = self._access.prepared["body_read"]
+            rows = await self._access.bridge.run(statement.bind(reminder_id, entry_id))
+        body: Any = rows[0][0] if rows else None
+        return body if body is None else bytes(body)
+
+
+def _lacks_current(record: Record, live: list[DueEntry]) -> bool:
+    return record.status is Status.SCHEDULED and all(e.version != record.version for e in live)

@@ -1,0 +1,87 @@
+"""The store on Cassandra, as services wire it."""
+
+import asyncio
+from typing import Self
+
+from cassandra.cluster import Cluster, Session
+
+from reminders.storage.access import Access
+from reminders.storage.bridge import Bridge, translated
+from reminders.storage.dedup import CassandraDedupKeys
+from reminders.storage.due import CassandraDueEntries
+from reminders.storage.expiry import Expiry
+from reminders.storage.ledger import CassandraLedger
+from reminders.storage.migrate import check
+from reminders.storage.progress import CassandraProgress
+from reminders.storage.records import CassandraRecords
+from reminders.storage.rows import Rows
+from reminders.storage.session import connect
+from reminders.storage.settings import StorageSettings
+from reminders.storage.statements import prepare
+from reminders.storage.users import CassandraUserIndex
+from reminders.storage.wire import Prepared
+from reminders.storage.writer import GroupWriter
+
+WRITE_PATIENCE = 2
+"""Request time-outs that a row may wait for its turn."""
+
+
+class CassandraStore:
+    """`reminders.ports.Store`. Made by `connect`, in the event loop that will use it."""
+
+    def __init__(self, cluster: Cluster, access: Access) -> None:
+        self._cluster = cluster
+        self._access = access
+        self.records = CassandraRecords(access)
+        self.due = CassandraDueEntries(access)
+        self.users = CassandraUserIndex(access)
+        self.ledger = CassandraLedger(access)
+        self.dedup = CassandraDedupKeys(access)
+        self.progress = CassandraProgress(access)
+
+    @classmethod
+    async def connect(cls, settings: StorageSettings) -> Self:
+        """Connects, checks the keyspace and prepares all statements.
+
+        Raises:
+            StoreUnavailable: Cassandra did not answer in `settings.connect_patience`.
+            KeyspaceRefused: Not migrated, or made for another number of shards.
+        """
+        with translated("connect"):
+            cluster, prepared, session = await asyncio.to_thread(_open, settings)
+        bridge = Bridge(session)
+        expiry = Expiry(settings.retention)
+        patience_s = WRITE_PATIENCE * settings.request_timeout.total_seconds()
+        access = Access(
+            settings=settings,
+            bridge=bridge,
+            prepared=prepared,
+            rows=Rows(prepared, expiry),
+            expiry=expiry,
+            creates=GroupWriter(bridge, patience_s=patience_s),
+            steps=GroupWriter(bridge, patience_s=patience_s),
+        )
+        return cls(cluster, access)
+
+    async def close(self) -> None:
+        """Closes all connections; what is under way fails. Drain first."""
+        await asyncio.to_thread(self._cluster.shutdown)
+
+    async def ping(self) -> None:
+        """Returns if a quorum answers.
+
+        Raises:
+            StoreUnavailable: It does not.
+        """
+        with translated("ping"):
+            await self._access.bridge.run(self._access.prepared["setting_read"].bind("shards"))
+
+
+def _open(settings: StorageSettings) -> tuple[Cluster, dict[str, Prepared], Session]:
+    cluster, session = connect(settings, settings.keyspace)
+    try:
+        check(session, settings)
+        return cluster, prepare(session), session
+    except BaseException:
+        cluster.shutdown()
+        raise

@@ -1,0 +1,192 @@
+"""Group commit without a timer.
+
+    callers ──▶ waiting ──▶ up to 8 batches under way ──▶ each caller's future
+                 ▲  every completion sends the next batch, so an idle server answers a single
+                 │  row at once, and a busy one gets batches of twenty
+                 └─ bounded: a caller that brings more waits for room
+
+A batch shares its fate, so one that failed may have failed because of one row or of its size: each
+of its mutations is sent again alone, once, with the same stamps. Where the driver knows that the
+cluster is not there, nothing is sent again. A mutation that waited for longer than two requests may
+take fails unsent: while the store is away callers hear so, instead of a queue of hours.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Protocol
+
+from cassandra import Unavailable
+from cassandra.cluster import NoHostAvailable
+
+from reminders.errors import StoreUnavailable
+from reminders.storage.bridge import UNAVAILABLE
+from reminders.storage.wire import Mutation
+
+MAX_IN_FLIGHT = 8
+MAX_ITEMS = 20
+MAX_BYTES = 32 * 1024
+"""A default cluster refuses a batch of more than 50 KiB."""
+MAX_WAITING_ITEMS = 2_000
+MAX_WAITING_BYTES = 8 * 1024 * 1024
+
+NOTHING_THERE = (Unavailable, NoHostAvailable)
+
+
+class Sender(Protocol):
+    """Sends one batch."""
+
+    def batch(self, mutations: list[Mutation]) -> asyncio.Future[Any]:
+        """The future fails with the driver's errors."""
+
+
+class _Call:
+    """One caller's mutations: answered once, when the last is."""
+
+    __slots__ = ("error", "open", "operation", "settled")
+
+    def __init__(self, operation: str, settled: asyncio.Future[None]) -> None:
+        self.operation = operation
+        self.settled = settled
+        self.open = 1  # the caller's own, until it has brought everything
+        self.error: BaseException | None = None
+
+    def close_one(self, error: BaseException | None = None) -> None:
+        self.error = self.error or error
+        self.open -= 1
+        if self.open or self.settled.done():
+            return
+        if self.error is None:
+            self.settled.set_result(None)
+        else:
+            self.settled.set_exception(self.error)
+
+
+class _Item:
+    """One mutation on its way."""
+
+    __slots__ = ("call", "mutation", "since")
+
+    def __init__(self, mutation: Mutation, call: _Call, since: float) -> None:
+        self.mutation = mutation
+        self.call = call
+        self.since = since
+
+
+Landed = Callable[[list[_Item], asyncio.Future[Any]], None]
+
+
+class GroupWriter:
+    """Sends many callers' mutations in few batches. For one event loop."""
+
+    def __init__(self, sender: Sender, *, patience_s: float) -> None:
+        self._sender = sender
+        self._patience_s = patience_s
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[_Item] = deque()
+        self._waiting_bytes = 0
+        self._in_flight = 0
+        self._scheduled = False
+        self._room = asyncio.Event()
+        self._room.set()
+
+    async def write(self, mutations: Iterable[Mutation], operation: str) -> None:
+        """Returns when all are acknowledged.
+
+        `mutations` is drawn from as there is room, so a generator keeps memory flat.
+
+        Raises:
+            StoreUnavailable: Some may not have been written.
+        """
+        call = _Call(operation, self._loop.create_future())
+        try:
+            for mutation in mutations:
+                while not self._room.is_set():
+                    await self._room.wait()
+                call.open += 1
+                self._waiting.append(_Item(mutation, call, self._loop.time()))
+                self._waiting_bytes += mutation.size
+                self._note_room()
+                self._schedule()
+            call.close_one()
+            await call.settled
+        finally:
+            call.settled.cancel()  # no caller any more: what still waits is not sent
+
+    def _note_room(self) -> None:
+        full = len(self._waiting) >= MAX_WAITING_ITEMS or self._waiting_bytes >= MAX_WAITING_BYTES
+        if full:
+            self._room.clear()
+        else:
+            self._room.set()
+
+    def _schedule(self) -> None:
+        """In the loop's next turn, so that callers of one turn share a batch."""
+        if not self._scheduled and self._in_flight < MAX_IN_FLIGHT:
+            self._scheduled = True
+            self._loop.call_soon(self._pump)
+
+    def _pump(self) -> None:
+        self._scheduled = False
+        while self._in_flight < MAX_IN_FLIGHT and self._waiting:
+            group = self._take()
+            if group:
+                self._in_flight += 1
+                self._send(group, self._landed)
+        self._note_room()
+
+    def _take(self) -> list[_Item]:
+        group: list[_Item] = []
+        size = 0
+        too_old = self._loop.time() - self._patience_s
+        while self._waiting and len(group) < MAX_ITEMS:
+            item = self._waiting[0]
+            if group and size + item.mutation.size > MAX_BYTES:
+                break
+            self._waiting.popleft()
+            self._waiting_bytes -= item.mutation.size
+            if item.call.settled.done():  # its caller was cancelled
+                continue
+            if item.since < too_old:
+                item.call.close_one(StoreUnavailable(operation=item.call.operation))
+                continue
+            group.append(item)
+            size += item.mutation.size
+        return group
+
+    def _send(self, group: list[_Item], landed: Landed) -> None:
+        try:
+            sent = self._sender.batch([item.mutation for item in group])
+        except Exception as error:  # noqa: BLE001 - whatever it is, the callers must hear of it
+            sent = self._loop.create_future()
+            sent.set_exception(error)
+        sent.add_done_callback(partial(landed, group))
+
+    def _landed(self, group: list[_Item], sent: asyncio.Future[Any]) -> None:
+        self._in_flight -= 1
+        error = sent.exception()
+        if error is None:
+            for item in group:
+                item.call.close_one()
+        elif isinstance(error, NOTHING_THERE):
+            self._fail(group, error)
+        else:
+            for item in group:
+                self._send([item], self._landed_alone)
+        self._pump()
+
+    def _landed_alone(self, group: list[_Item], sent: asyncio.Future[Any]) -> None:
+        error = sent.exception()
+        if error is None:
+            group[0].call.close_one()
+        else:
+            self._fail(group, error)
+
+    def _fail(self, group: list[_Item], error: BaseException) -> None:
+        for item in group:
+            shown: BaseException = error
+            if isinstance(error, UNAVAILABLE):
+                shown = StoreUnavailable(operation=item.call.operation)
+                shown.__cause__ = error
+            item.call.close_one(shown)

@@ -1,0 +1,171 @@
+"""The three create calls: admission, validation, the use case, and what is answered."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from tocsin.v1 import reminder_service_pb2 as pb
+
+from reminders.errors import InvalidRequest, TocsinError
+from reminders.lifecycle import Created, CreateRequest, Reminders
+from reminders.ports import Clock
+from scheduler.admission import Admission, Draining, Overloaded
+from scheduler.errors import status_of
+from scheduler.mapping.reminders import put_decisions, put_reminder
+from scheduler.settings import SchedulerSettings
+from scheduler.stream import BatchStream, Read, Write
+from scheduler.validation import Validator
+
+AT_ONCE = 50
+"""Requests of a batch that are worked on before other calls get a turn: about 2 ms."""
+
+Result = Created | TocsinError
+
+
+class Creates:
+    """One for a process. Raises `TocsinError`s."""
+
+    def __init__(
+        self,
+        reminders: Reminders,
+        clock: Clock,
+        validator: Validator,
+        settings: SchedulerSettings,
+        meter: Meter,
+    ) -> None:
+        self._reminders = reminders
+        self._clock = clock
+        self._validator = validator
+        self._window = settings.stream_window
+        creates, size = settings.max_creates // 2, settings.max_create_bytes // 2
+        self._calls = Admission(creates=creates, size=size)
+        self._streams = Admission(creates=creates, size=size)
+        self._open: set[BatchStream] = set()
+        self._draining = False
+        self._outcomes = meter.create_counter(
+            "tocsin.scheduler.creates", description="Creates asked for, by what became of them."
+        )
+        meter.create_observable_gauge(
+            "tocsin.scheduler.creates_under_way",
+            callbacks=[self._observe],
+            description="Creates being answered, by how they came.",
+        )
+
+    async def one(self, request: pb.CreateReminderRequest) -> pb.CreateReminderResponse:
+        """Answers the complete reminder. Refused where too many are under way."""
+        size = request.ByteSize()
+        if not self._calls.try_enter(1, size):
+            raise Overloaded(operation="create")
+        try:
+            result = await self._one(request)
+        finally:
+            self._calls.leave(1, size)
+        if isinstance(result, TocsinError):
+            self._outcomes.add(1, {"outcome": result.reason})
+            raise result
+        self._outcomes.add(1, _CREATED if not result.deduplicated else _DEDUPLICATED)
+        response = pb.CreateReminderResponse(deduplicated=result.deduplicated)
+        put_reminder(response.reminder, result.view, request.reminder.params)
+        return response
+
+    async def batch(
+        self, request: pb.BatchCreateRemindersRequest
+    ) -> pb.BatchCreateRemindersResponse:
+        """A result for each. Refused as a whole where too many are under way."""
+        self._validator.batch(request)
+        creates, size = len(request.requests), request.ByteSize()
+        if not self._calls.try_enter(creates, size):
+            raise Overloaded(operation="create")
+        try:
+            return await self._batch(request)
+        finally:
+            self._calls.leave(creates, size)
+
+    async def stream(self, read: Read, write: Write) -> None:
+        """Batches until `read` gives None; waits where too many are under way."""
+        if self._draining:
+            raise Draining(operation="stream")
+        stream = BatchStream(
+            read=read,
+            write=write,
+            answer=self._streamed,
+            admission=self._streams,
+            window=self._window,
+        )
+        self._open.add(stream)
+        try:
+            await stream.run()
+        finally:
+            self._open.discard(stream)
+
+    def drain(self) -> None:
+        """Ends streams after the batches that they have read; other calls go on."""
+        self._draining = True
+        for stream in self._open:
+            stream.drain()
+
+    async def _one(self, request: pb.CreateReminderRequest) -> Result:
+        try:
+            asked = self._validator.create(request, self._clock.now())
+        except InvalidRequest as error:
+            return error
+        (result,) = await self._reminders.create((asked,))
+        return result
+
+    async def _streamed(
+        self, request: pb.BatchCreateRemindersRequest
+    ) -> pb.BatchCreateRemindersResponse:
+        self._validator.batch(request)
+        return await self._batch(request)
+
+    async def _batch(
+        self, request: pb.BatchCreateRemindersRequest
+    ) -> pb.BatchCreateRemindersResponse:
+        now = self._clock.now()
+        read: list[CreateRequest | InvalidRequest] = []
+        for position, one in enumerate(request.requests, start=1):
+            try:
+                read.append(self._validator.create(one, now))
+            except InvalidRequest as error:
+                read.append(error)
+            if position % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        asked = [one for one in read if isinstance(one, CreateRequest)]
+        created = iter(await self._reminders.create(asked) if asked else ())
+        results = [one if isinstance(one, InvalidRequest) else next(created) for one in read]
+        response = pb.BatchCreateRemindersResponse(batch_number=request.batch_number)
+        for position, result in enumerate(results, start=1):
+            _put_result(response.results.add(), result)
+            if position % AT_ONCE == 0:
+                await asyncio.sleep(0)
+        for outcome, count in Counter(map(_outcome, results)).items():
+            self._outcomes.add(count, {"outcome": outcome})
+        return response
+
+    def _observe(self, options: CallbackOptions) -> Iterable[Observation]:
+        del options
+        yield Observation(self._calls.creates, {"kind": "call"})
+        yield Observation(self._streams.creates, {"kind": "stream"})
+
+
+def _put_result(message: pb.CreateResult, result: Result) -> None:
+    """In a batch the caller's own part is not sent back.
+
+    So an answer stays far below the 4 MiB that clients take unless told otherwise.
+    """
+    if isinstance(result, TocsinError):
+        message.error.CopyFrom(status_of(result))
+        return
+    message.created.deduplicated = result.deduplicated
+    put_decisions(message.created.reminder, result.view)
+
+
+def _outcome(result: Result) -> str:
+    if isinstance(result, TocsinError):
+        return result.reason
+    return "deduplicated" if result.deduplicated else "created"
+
+
+_CREATED = {"outcome": "created"}
+_DEDUPLICATED = {"outcome": "deduplicated"}

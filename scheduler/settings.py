@@ -1,0 +1,37 @@
+"""What the service can be told. The process's own configuration (`reminders.config`) fills it."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulerSettings:
+    """Defaults are for production, but for the address."""
+
+    address: str = "127.0.0.1:50051"
+    """host:port; port 0 takes a free one."""
+    reuse_port: bool = False
+    """Several processes on one port (SO_REUSEPORT), connections spread over them by the kernel.
+    Without it a second process fails at start."""
+    allow_loopback_http: bool = False
+    """Whether webhooks may go to http://127.0.0.1; for development."""
+    max_creates: int = 2_000
+    """Creates under way at once: one half for unary and batch calls, which are refused beyond it,
+    the other for streams, which wait. At least 1,000, so that a full batch fits a half."""
+    max_create_bytes: int = 256 * 1024 * 1024
+    """Of their requests, halved in the same way. The memory that a stalled store may cost."""
+    stream_window: int = 4
+    """Batches of one stream between read and answered: enough to keep grouped writes busy while the
+    next one travels."""
+    max_calls: int = 10_000
+    """Calls of all kinds at once; more are refused by gRPC with RESOURCE_EXHAUSTED."""
+    readiness_interval: timedelta = timedelta(seconds=1)
+    """How often health follows readiness."""
+    drain_grace: timedelta = timedelta(seconds=10)
+    """How long calls may go on when the service stops."""
+
+    def __post_init__(self) -> None:
+        if self.max_creates < 1_000:
+            raise ValueError("max_creates must be at least 1000, two batches")
+        if self.stream_window < 1:
+            raise ValueError("stream_window must be at least 1")

@@ -1,0 +1,107 @@
+"""One stream of batches: in order, and reading no faster than the store takes.
+
+At most `window` batches are between read and answered. Reading the next one waits for a place in
+the window, and then for admission among all streams; what the client sends meanwhile stays in
+HTTP/2's flow-control window, and the client's own writes block. So a store that stands still for
+half a minute costs `window` batches, whatever the client holds back.
+
+    read ──▶ admission ──▶ answer (a task for each batch) ──▶ write, in the order of reading
+      ▲                                                            │
+      └───────────────────── a place in the window ◀───────────────┘
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from tocsin.v1 import reminder_service_pb2 as pb
+
+from reminders.errors import TocsinError
+from scheduler.admission import Admission, Draining
+
+Batch = pb.BatchCreateRemindersRequest
+Answered = pb.BatchCreateRemindersResponse | TocsinError
+Read = Callable[[], Awaitable[Batch | None]]
+"""The next batch; None at the end."""
+Write = Callable[[pb.BatchCreateRemindersResponse], Awaitable[None]]
+Answer = Callable[[Batch], Awaitable[Answered]]
+"""A `TocsinError` ends the stream after the answers to earlier batches."""
+
+
+class BatchStream:
+    """One call's life."""
+
+    def __init__(
+        self, *, read: Read, write: Write, answer: Answer, admission: Admission, window: int
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._answer = answer
+        self._admission = admission
+        self._places = asyncio.Semaphore(window)
+        self._answers: asyncio.Queue[asyncio.Task[Answered] | None] = asyncio.Queue()
+        self._reading: asyncio.Task[None] | None = None
+        self._draining = False
+
+    async def run(self) -> None:
+        """Returns when the client is done and answered. Raises what ends the stream early."""
+        under_way: set[asyncio.Task[Answered]] = set()
+        async with asyncio.TaskGroup() as group:
+            self._reading = group.create_task(
+                self._read_all(group, under_way), name="stream-reading"
+            )
+            self._reading.add_done_callback(lambda _: self._answers.put_nowait(None))
+            if self._draining:
+                self._reading.cancel()
+            failure = await self._write_all()
+            if failure is not None:
+                self._reading.cancel()
+                for task in under_way:
+                    task.cancel()
+        if failure is None and self._draining:
+            failure = Draining(operation="stream")
+        if failure is not None:
+            raise failure
+
+    def drain(self) -> None:
+        """Reads no more; `run` answers what was read and raises `Draining`."""
+        if self._reading is None or not self._reading.done():
+            self._draining = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _read_all(
+        self, group: asyncio.TaskGroup, under_way: set[asyncio.Task[Answered]]
+    ) -> None:
+        while True:
+            await self._places.acquire()
+            batch = await self._read()
+            if batch is None:
+                return
+            creates, size = len(batch.requests), batch.ByteSize()
+            await self._admission.enter(creates, size)
+            task = group.create_task(self._safely(batch), name="stream-batch")
+            under_way.add(task)
+            task.add_done_callback(under_way.discard)
+            task.add_done_callback(partial(self._left, creates, size))
+            self._answers.put_nowait(task)
+
+    def _left(self, creates: int, size: int, _task: asyncio.Task[Answered]) -> None:
+        """A callback, for a task that is cancelled before it began runs no `finally`."""
+        self._admission.leave(creates, size)
+
+    async def _safely(self, batch: Batch) -> Answered:
+        """Errors as values: a raised one would stop earlier batches before they are answered."""
+        try:
+            return await self._answer(batch)
+        except TocsinError as error:
+            return error
+
+    async def _write_all(self) -> TocsinError | None:
+        while (task := await self._answers.get()) is not None:
+            answered = await task
+            if isinstance(answered, TocsinError):
+                return answered
+            await self._write(answered)
+            self._places.release()
+        return None

@@ -1,0 +1,13 @@
+"""Requests → domain values. Collects everything that is wrong, then raises `InvalidRequest` once.
+
+The limits are those that `protos/tocsin/v1` states; each reader below returns a value that is only
+meaningful as long as no problem was noted. Normal form: defaults filled in, rules rewritten, sets
+sorted, so that two requests that mean the same hash the same.
+
+`requests`  the entry points, one for each request message.
+`problems`  the collector and the checks of plain text.
+"""
+
+from scheduler.validation.requests import Validator
+
+__all__ = ["Validator"]

@@ -1,0 +1,105 @@
+"""What: a `Reminder` message as a `Definition`."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from tocsin.v1 import reminder_pb2 as pb
+
+from reminders.model.definition import Definition
+from scheduler.validation.channels import NAME_BYTES, read_channels
+from scheduler.validation.params import NO_PARAMS, to_json
+from scheduler.validation.policies import DEFAULTS, read_policies
+from scheduler.validation.problems import (
+    Problems,
+    Reason,
+    check_count,
+    check_length,
+    optional,
+    shown,
+)
+from scheduler.validation.schedules import read_schedule
+
+REMINDER_BYTES = 64 * 1024
+"""Of the serialized message."""
+ID_BYTES = 128
+"""Of the caller's own ids: users, groups, requests."""
+DEDUP_KEY_BYTES = 256
+MAX_LABELS = 32
+LABEL_BYTES = 63
+
+
+def read_definition(
+    reminder: pb.Reminder,
+    now: datetime,
+    field: str,
+    problems: Problems,
+    *,
+    allow_loopback_http: bool,
+) -> Definition | None:
+    """The normal form; None if its schedule can't be read. What is wrong is noted."""
+    size = reminder.ByteSize()
+    if size > REMINDER_BYTES:
+        problems.add(
+            field,
+            Reason.PAYLOAD_TOO_LARGE,
+            f"has {size} bytes; at most {REMINDER_BYTES} are taken: send a reference instead",
+        )
+    user_id = _user(reminder, field, problems)
+    policies = DEFAULTS
+    if reminder.HasField("policies"):
+        policies = read_policies(reminder.policies, f"{field}.policies", problems)
+    schedule = read_schedule(reminder.schedule, policies, now, f"{field}.schedule", problems)
+    channels = read_channels(
+        reminder.channels, f"{field}.channels", problems, allow_loopback_http=allow_loopback_http
+    )
+    template_id, group_id = reminder.template_id, reminder.group_id
+    dedup_key, labels = reminder.dedup_key, reminder.labels
+    template = optional(template_id, NAME_BYTES, f"{field}.template_id", problems)
+    params = NO_PARAMS
+    if size <= REMINDER_BYTES and reminder.HasField("params"):
+        params = to_json(reminder.params, f"{field}.params", problems)
+    dedup = optional(dedup_key, DEDUP_KEY_BYTES, f"{field}.dedup_key", problems)
+    group = optional(group_id, ID_BYTES, f"{field}.group_id", problems)
+    pairs = _labels(labels, f"{field}.labels", problems) if labels else ()
+    if schedule is None:
+        return None
+    return Definition(
+        user_id=user_id,
+        schedule=schedule,
+        policies=policies,
+        channels=channels,
+        template_id=template,
+        params_json=params,
+        dedup_key=dedup,
+        group_id=group,
+        labels=pairs,
+    )
+
+
+def _user(reminder: pb.Reminder, field: str, problems: Problems) -> str:
+    user_id = reminder.user_id
+    if user_id:
+        check_length(user_id, ID_BYTES, f"{field}.user_id", problems)
+    elif reminder.HasField("topic_id"):
+        problems.add(
+            f"{field}.topic_id",
+            Reason.AUDIENCE_UNAVAILABLE,
+            "topics are not served yet; use user_id",
+        )
+    else:
+        problems.required(f"{field}.user_id", "who is to be reminded")
+    return user_id
+
+
+def _labels(
+    labels: Mapping[str, str], field: str, problems: Problems
+) -> tuple[tuple[str, str], ...]:
+    check_count(len(labels), MAX_LABELS, field, problems)
+    pairs = sorted(labels.items())[:MAX_LABELS]
+    for key, value in pairs:
+        at = f"{field}[{shown(key)}]"
+        if not key:
+            problems.add(at, Reason.VALUE_INVALID, "has an empty key")
+        check_length(key, LABEL_BYTES, at, problems)
+        check_length(value, LABEL_BYTES, at, problems)
+    return tuple(pairs)

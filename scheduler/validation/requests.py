@@ -1,0 +1,227 @@
+"""The entry points: one for each request message."""
+
+import re
+from datetime import datetime
+
+from msgspec import Struct
+from tocsin.v1 import reminder_service_pb2 as pb
+
+from reminders.errors import InvalidRequest, Violation
+from reminders.lifecycle import CreateRequest
+from reminders.model.definition import Schedule
+from reminders.recurrence.errors import KeyInvalid
+from reminders.recurrence.identity import parse_occurrence_key
+from scheduler.tokens import unseal, version_of
+from scheduler.validation.policies import DEFAULTS
+from scheduler.validation.problems import Problems, Reason, check_length, optional, shown
+from scheduler.validation.reminders import ID_BYTES, read_definition
+from scheduler.validation.schedules import read_schedule
+
+DEFAULT_NAMESPACE = "default"
+REMINDER_ID_BYTES = 40
+MAX_BATCH = 500
+DEFAULT_PAGE = 50
+MAX_PAGE = 1_000
+
+_NAMESPACE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII).fullmatch
+
+
+class Name(Struct, frozen=True, kw_only=True):
+    """Which reminder."""
+
+    namespace: str
+    reminder_id: str
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """Which part of a list."""
+
+    scope: tuple[str, ...]
+    """What the list's page tokens are bound to."""
+    limit: int
+    position: str
+    """Empty: from the start."""
+
+
+class ChangeRequest(Struct, frozen=True, kw_only=True):
+    """Which version to change, and the id of this very call."""
+
+    name: Name
+    expected_version: int | None
+    request_id: str | None
+    schedule: Schedule | None = None
+    """Of a reschedule."""
+
+
+class Validator:
+    """Reads requests by the rules of this deployment. Every method raises `InvalidRequest`."""
+
+    def __init__(self, *, allow_loopback_http: bool) -> None:
+        self._allow_loopback_http = allow_loopback_http
+
+    def create(self, request: pb.CreateReminderRequest, now: datetime) -> CreateRequest:
+        """One reminder to make."""
+        problems = Problems()
+        reminder = request.reminder
+        namespace = _namespace(reminder.namespace, "reminder.namespace", problems)
+        if not request.HasField("reminder"):
+            problems.required("reminder", "what to remind of, whom and when")
+            problems.raise_if_any()
+        definition = read_definition(
+            reminder, now, "reminder", problems, allow_loopback_http=self._allow_loopback_http
+        )
+        request_id = optional(request.request_id, ID_BYTES, "request_id", problems)
+        if problems.found or definition is None:
+            raise InvalidRequest(violations=problems.found)
+        return CreateRequest(
+            namespace=namespace,
+            definition=definition,
+            request_id=request_id,
+            validate_only=request.validate_only,
+        )
+
+    def batch(self, request: pb.BatchCreateRemindersRequest) -> None:
+        """The batch as such, not what is in it."""
+        count = len(request.requests)
+        problems = Problems()
+        if not count:
+            problems.required("requests", f"1 to {MAX_BATCH} of them")
+        elif count > MAX_BATCH:
+            problems.add(
+                "requests",
+                Reason.BATCH_TOO_LARGE,
+                f"has {count} items; at most {MAX_BATCH} are taken: send several batches",
+            )
+        problems.raise_if_any()
+
+    def get(self, request: pb.GetReminderRequest) -> Name:
+        """Which reminder."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        problems.raise_if_any()
+        return name
+
+    def list_reminders(self, request: pb.ListRemindersRequest) -> tuple[str, str, Window]:
+        """Namespace, user, and which part of the list."""
+        problems = Problems()
+        namespace = _namespace(request.namespace, "namespace", problems)
+        if not request.user_id:
+            problems.required("user_id", "whose reminders to list")
+        check_length(request.user_id, ID_BYTES, "user_id", problems)
+        window = _window(request, ("reminders", namespace, request.user_id), problems)
+        problems.raise_if_any()
+        return namespace, request.user_id, window
+
+    def cancel(self, request: pb.CancelReminderRequest) -> ChangeRequest:
+        """What to cancel."""
+        problems = Problems()
+        change = _change(request, None, problems)
+        problems.raise_if_any()
+        return change
+
+    def reschedule(self, request: pb.RescheduleReminderRequest, now: datetime) -> ChangeRequest:
+        """What to move, and where to. The stored policies are not known here: defaults stand in."""
+        problems = Problems()
+        schedule = read_schedule(request.schedule, DEFAULTS, now, "schedule", problems)
+        change = _change(request, schedule, problems)
+        problems.raise_if_any()
+        return change
+
+    def list_occurrences(self, request: pb.ListOccurrencesRequest) -> tuple[Name, Window]:
+        """Whose ledger, and which part of it."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        window = _window(request, ("occurrences", name.namespace, name.reminder_id), problems)
+        problems.raise_if_any()
+        return name, window
+
+    def list_deliveries(self, request: pb.ListDeliveriesRequest) -> tuple[Name, str | None, Window]:
+        """Whose ledger, of which occurrence (None: all), and which part of it."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        occurrence_id = request.occurrence_id
+        if occurrence_id:
+            try:
+                parse_occurrence_key(occurrence_id)
+            except KeyInvalid as error:
+                problems.add("occurrence_id", Reason.VALUE_INVALID, error.reason)
+        scope = ("deliveries", name.namespace, name.reminder_id, occurrence_id)
+        window = _window(request, scope, problems)
+        problems.raise_if_any()
+        return name, occurrence_id or None, window
+
+
+def not_under(prefix: str, error: InvalidRequest) -> InvalidRequest:
+    """The same violations with paths from within `prefix`: a reschedule has no `reminder.`."""
+    return InvalidRequest(
+        violations=[
+            Violation(
+                field=one.field.removeprefix(prefix), reason=one.reason, description=one.description
+            )
+            for one in error.violations
+        ]
+    )
+
+
+def _namespace(namespace: str, field: str, problems: Problems) -> str:
+    if not namespace:
+        return DEFAULT_NAMESPACE
+    if not _NAMESPACE(namespace):
+        problems.add(
+            field,
+            Reason.NAMESPACE_INVALID,
+            f"{shown(namespace)} is not 1-64 characters of A-Z, a-z, 0-9, '.', '_' and '-'",
+        )
+    return namespace
+
+
+def _name(namespace: str, reminder_id: str, problems: Problems) -> Name:
+    if not reminder_id:
+        problems.required("reminder_id", "the id that the create answered")
+    check_length(reminder_id, REMINDER_ID_BYTES, "reminder_id", problems)
+    return Name(namespace=_namespace(namespace, "namespace", problems), reminder_id=reminder_id)
+
+
+def _change(
+    request: pb.CancelReminderRequest | pb.RescheduleReminderRequest,
+    schedule: Schedule | None,
+    problems: Problems,
+) -> ChangeRequest:
+    name = _name(request.namespace, request.reminder_id, problems)
+    version = None
+    if request.etag:
+        version = version_of(request.etag, name.reminder_id)
+        if version is None:
+            problems.add(
+                "etag", Reason.VALUE_INVALID, "is not one of this reminder; send what Get answered"
+            )
+    return ChangeRequest(
+        name=name,
+        expected_version=version,
+        request_id=optional(request.request_id, ID_BYTES, "request_id", problems),
+        schedule=schedule,
+    )
+
+
+def _window(
+    request: pb.ListRemindersRequest | pb.ListOccurrencesRequest | pb.ListDeliveriesRequest,
+    scope: tuple[str, ...],
+    problems: Problems,
+) -> Window:
+    limit = request.page_size or DEFAULT_PAGE
+    if not 1 <= limit <= MAX_PAGE:
+        problems.add(
+            "page_size",
+            Reason.VALUE_INVALID,
+            f"must be from 1 to {MAX_PAGE}, or 0 for {DEFAULT_PAGE}",
+        )
+    position: str | None = ""
+    if request.page_token:
+        position = unseal(request.page_token, *scope)
+        if position is None:
+            problems.add(
+                "page_token",
+                Reason.VALUE_INVALID,
+                "is not of this list; leave it empty for the first page",
+            )
+    return Window(scope=scope, limit=limit, position=position or "")
