@@ -154,7 +154,7 @@ class UserIndex(Protocol):
     """Pending occurrences by user, soonest first. A row leaves by itself after its fire."""
 
     async def add(self, entries: Sequence[DueEntry], user_id: str, *, stamp: int) -> None:
-        """Writes rows; repeating is safe. (`Records.create` writes those of a new reminder.)"""
+        """Writes rows; repeating is safe. Those of a new reminder `Records.create` writes."""
 
     async def remove(self, entries: Sequence[DueEntry], user_id: str, *, stamp: int) -> None:
         """Deletes rows; a late `add` with a smaller stamp does not bring them back."""
@@ -220,22 +220,28 @@ class Store(Protocol):
     """All tables."""
 
     @property
-    def records(self) -> Records: ...
+    def records(self) -> Records:
+        """Records and their live entries."""
 
     @property
-    def due(self) -> DueEntries: ...
+    def due(self) -> DueEntries:
+        """What waits to ring."""
 
     @property
-    def users(self) -> UserIndex: ...
+    def users(self) -> UserIndex:
+        """Pending occurrences by user."""
 
     @property
-    def ledger(self) -> Ledger: ...
+    def ledger(self) -> Ledger:
+        """What happened."""
 
     @property
-    def dedup(self) -> DedupKeys: ...
+    def dedup(self) -> DedupKeys:
+        """Callers' keys."""
 
     @property
-    def progress(self) -> Progress: ...
+    def progress(self) -> Progress:
+        """How far each shard is settled."""
 
     async def ping(self) -> None:
         """Returns if it answers."""
@@ -406,19 +412,24 @@ class Coordination(Protocol):
     """All of it."""
 
     @property
-    def leases(self) -> Leases: ...
+    def leases(self) -> Leases:
+        """Who leads which shard."""
 
     @property
-    def claims(self) -> Claims: ...
+    def claims(self) -> Claims:
+        """Who rings what."""
 
     @property
-    def jobs(self) -> JobStream: ...
+    def jobs(self) -> JobStream:
+        """Claimed entries, for dispatchers."""
 
     @property
-    def fires(self) -> JobStream: ...
+    def fires(self) -> JobStream:
+        """Claimed entries that recur, for expanders."""
 
     @property
-    def hints(self) -> Hints: ...
+    def hints(self) -> Hints:
+        """Entries written for a time that may have been read."""
 
     async def ping(self) -> None:
         """Returns if it answers."""

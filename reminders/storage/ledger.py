@@ -33,21 +33,19 @@ class CassandraLedger:
         reminder_id: str,
         *,
         occurrence_id: str | None = None,
-        after: LedgerRow | None = None,
+        after: tuple[str, str, str] | None = None,
         limit: int,
     ) -> list[LedgerRow]:
         """One query."""
         if occurrence_id is None:
             if after is None:
                 return await self._rows("ledger_page", reminder_id, limit)
-            place = (after.occurrence.occurrence_id, after.channel_id, after.target)
-            return await self._rows("ledger_page_after", reminder_id, *place, limit)
-        if after is None or after.occurrence.occurrence_id > occurrence_id:
+            return await self._rows("ledger_page_after", reminder_id, *after, limit)
+        if after is None or after[0] > occurrence_id:
             return await self._rows("ledger_occurrence", reminder_id, occurrence_id, limit)
-        if after.occurrence.occurrence_id < occurrence_id:
+        if after[0] < occurrence_id:
             return []
-        place = (occurrence_id, after.channel_id, after.target)
-        return await self._rows("ledger_occurrence_after", reminder_id, *place, limit)
+        return await self._rows("ledger_occurrence_after", reminder_id, *after, limit)
 
     async def _rows(self, statement: str, *values: Any) -> list[LedgerRow]:
         with translated(statement):

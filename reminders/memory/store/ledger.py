@@ -45,7 +45,7 @@ class MemoryLedger(Points):
         reminder_id: str,
         *,
         occurrence_id: str | None = None,
-        after: LedgerRow | None = None,
+        after: Place | None = None,
         limit: int,
     ) -> list[LedgerRow]:
         """Sorts what the reminder has."""
@@ -55,7 +55,7 @@ class MemoryLedger(Points):
             (
                 place
                 for place in cells
-                if occurrence_id in (None, place[0]) and (after is None or place < _place(after))
+                if occurrence_id in (None, place[0]) and (after is None or place < after)
             ),
             reverse=True,
         )
