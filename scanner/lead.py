@@ -42,6 +42,8 @@ class Lead:
         self.lost = asyncio.Event()
         self.congested = False
         """The shard's jobs are not taken fast enough: claim nothing, entries wait in Cassandra."""
+        self.began_at: datetime | None = None
+        """What is due before it is caught up with; what is due from then on is read in slices."""
         self.read_through: datetime | None = None
         """Everything before it was read into the heap since the lease is held."""
         self.hinted_through = "0"

@@ -41,7 +41,7 @@ class Reader:
     async def open(self, lead: Lead) -> None:
         """Notes where the hints end before the first slice is read: nothing falls between."""
         lead.hinted_through = await self._hints.last(lead.shard)
-        lead.read_through = self._clock.now()
+        lead.began_at = lead.read_through = self._clock.now()
 
     async def run(self, lead: Lead) -> None:
         """Until the lead ends."""

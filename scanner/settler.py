@@ -71,6 +71,7 @@ class Settler:
     async def run(self, lead: Lead) -> None:
         """Until the lead ends. Starts at the watermark: that is how a new lead catches up."""
         watermark = await self._watermark(lead)
+        await self._catch_up(lead, watermark)
         trailed: dict[datetime, datetime] = {}
         """By minute: up to where its stretches were found settled."""
         while not lead.lost.is_set():
@@ -87,6 +88,17 @@ class Settler:
                 return (await self._store.progress.read())[lead.shard]
             except StoreUnavailable:
                 await self._clock.sleep_until(self._clock.now() + ROUND)
+
+    async def _catch_up(self, lead: Lead, watermark: datetime) -> None:
+        """Takes up at once what came due before the lead began; the rounds find what this misses."""
+        assert lead.began_at is not None
+        minute = watermark
+        try:
+            while minute < lead.began_at and not lead.lost.is_set():
+                await self._look(lead, minute, minute, min(minute + MINUTE, lead.began_at))
+                minute += MINUTE
+        except Unavailable as error:
+            log.warning("settling.waits", shard=lead.shard, operation=error.operation)
 
     async def _round(
         self, lead: Lead, watermark: datetime, trailed: dict[datetime, datetime]
