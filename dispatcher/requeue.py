@@ -16,11 +16,11 @@ from dispatcher.work import LegWork
 from reminders.buckets import MINUTE, parked_entry_id, retry_entry_id
 from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.writing import EntryWriter, stamp_of
-from reminders.model.entry import DueEntry, DueKey, Fate, Kind, Leg
+from reminders.model.entry import DueEntry, DueKey, Kind, Leg
 from reminders.platform import Platform
 
 AHEAD = timedelta(seconds=1)
-"""Where an entry is put whose time is past already."""
+"""Where an entry is put whose own minute may be settled."""
 MAX_DOUBLINGS = 4
 
 
@@ -47,18 +47,13 @@ class Requeue:
 
     async def _put(self, entry: DueEntry) -> None:
         now = self._clock.now()
-        if entry.key.ring_at <= now:
-            if await self._stands(entry.key, now):
+        if entry.key.minute + MINUTE + self._grace / 2 <= now:
+            # A repeat long after: that minute may be settled, and nobody would look into it again.
+            state = await self._due.read(entry.key)
+            if state is not None and state.handled_at is not None:
                 return
             entry = replace(entry, key=replace(entry.key, ring_at=instant_ms(now + AHEAD)))
         await self._writer.put([entry], stamp=stamp_of(now))
-
-    async def _stands(self, key: DueKey, now: datetime) -> bool:
-        """Whether an entry of the past was written before, where a scanner finds it or found it."""
-        state = await self._due.read(key)
-        if state is None or state.fate is Fate.VOID:
-            return False
-        return state.handled_at is not None or key.minute + MINUTE + self._grace / 2 > now
 
 
 def retry_entry(leg: LegWork, attempt: int, at: datetime) -> DueEntry:

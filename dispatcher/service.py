@@ -97,9 +97,7 @@ class Dispatcher:
 
     async def _read(self) -> list[Job]:
         """One read, when there is room for what it may give: at least one job of each shard."""
-        await self._flights.room(len(self._shards))
-        while not self._clock.in_bounds():
-            await self._clock.sleep_until(self._clock.now() + AGAIN)
+        await self._room(len(self._shards))
         count = max(1, self._flights.free // len(self._shards))
         self._reading = True
         try:
@@ -117,6 +115,12 @@ class Dispatcher:
         if self._problem is not None:
             await self._clock.sleep_until(self._clock.now() + AGAIN)
         return jobs
+
+    async def _room(self, jobs: int) -> None:
+        """Returns once so many may be taken, and may be judged by the clock."""
+        await self._flights.room(jobs)
+        while not self._clock.in_bounds():
+            await self._clock.sleep_until(self._clock.now() + AGAIN)
 
     def _start(self, group: asyncio.TaskGroup, job: Job) -> asyncio.Task[None]:
         task = group.create_task(self._settle(job), name="dispatcher-job")
@@ -154,7 +158,7 @@ class Dispatcher:
     async def _recover(self, group: asyncio.TaskGroup) -> None:
         """Takes over what others left."""
         while True:
-            await self._flights.room(1)
+            await self._room(1)
             try:
                 jobs = await self._jobs.reclaim(
                     self._settings.consumer,

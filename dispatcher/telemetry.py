@@ -13,32 +13,32 @@ _BUCKETS_S = (
 _COUNTED_ATTEMPTS = 12
 """Attempt numbers above share one label."""
 
-_meter = metrics.get_meter("tocsin.dispatcher")
-
-log = structlog.get_logger()
+_METER = metrics.get_meter("tocsin.dispatcher")
 
 
 class Reporter:
     """Tells what happened."""
 
-    def __init__(self) -> None:
-        self._attempts = _meter.create_counter(
+    def __init__(self, meter: metrics.Meter = _METER) -> None:
+        # Bound here and not for each line, which would cost as much as the line itself.
+        self._log = structlog.get_logger().bind()
+        self._attempts = meter.create_counter(
             "tocsin_delivery_attempts",
             description="Attempts by outcome, attempt number, channel kind and error class",
         )
-        self._lateness = _meter.create_histogram(
+        self._lateness = meter.create_histogram(
             "tocsin_delivery_lateness",
             unit="s",
             description="From the promised time to the start of the first attempt",
             explicit_bucket_boundaries_advisory=_BUCKETS_S,
         )
-        self._queue_age = _meter.create_histogram(
+        self._queue_age = meter.create_histogram(
             "tocsin_delivery_queue_age",
             unit="s",
             description="From the claim to the start of the attempt",
             explicit_bucket_boundaries_advisory=_BUCKETS_S,
         )
-        self._duration = _meter.create_histogram(
+        self._duration = meter.create_histogram(
             "tocsin_delivery_duration",
             unit="s",
             description="Of an attempt, by channel kind",
@@ -53,7 +53,7 @@ class Reporter:
             Event.POISONED: ("tocsin_delivery_poison", "Deliveries that took processes down"),
         }
         self._counters = {
-            event: _meter.create_counter(name, description=description)
+            event: meter.create_counter(name, description=description)
             for event, (name, description) in counters.items()
         }
 
@@ -64,9 +64,9 @@ class Reporter:
         if fact.next_attempt_at is not None:
             fields["next_attempt_at"] = fact.next_attempt_at.isoformat()
         if fact.event is Event.POISONED:
-            log.error(event.value, **fields)
+            self._log.error(event.value, **fields)
         else:
-            log.info(event.value, **fields)
+            self._log.info(event.value, **fields)
         if fact.event is Event.ATTEMPTED:
             self._count_attempt(fact)
         else:
