@@ -24,9 +24,9 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
 
     read_wait: timedelta = timedelta(seconds=1)
     """How long one read of the stream may block: also how slowly `stop` is noticed at most."""
-    claim_idle: timedelta = timedelta(seconds=30)
+    claim_idle: timedelta = timedelta(seconds=12)
     """A job untouched for so long is taken over from whoever had it. The same in every process."""
-    reclaim_every: timedelta = timedelta(seconds=5)
+    reclaim_every: timedelta = timedelta(seconds=2)
     """How often left jobs are looked for."""
     max_crashes: int = 5
     """Attempts of one delivery that began and never ended, in a row, until it is given up."""

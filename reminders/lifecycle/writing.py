@@ -95,9 +95,10 @@ class EntryWriter:
             )
             if entry.kind is Kind.OCCURRENCE:
                 await self._store.records.add_live([moved], stamp=stamp)
-            await self._store.due.mark([entry.key], Fate.VOID, stamp=stamp)
             written_from = self._clock.now()
             await self._store.due.put([moved], stamp=stamp)
+            # Only then: a crash in between leaves two that may ring, of which one is claimed.
+            await self._store.due.mark([entry.key], Fate.VOID, stamp=stamp)
             log.warning(
                 "entry.moved",
                 entry_id=entry.key.entry_id,
