@@ -7,16 +7,18 @@ alone. Nothing is logged for a call that goes well.
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import grpc
 import structlog
+from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
-from opentelemetry.metrics import Meter
+from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from reminders.errors import TocsinError
+from reminders.errors import InvalidRequest, TocsinError, Violation
+from scheduler.admission import Draining
 from scheduler.errors import internal_status, status_of
 
 Request = TypeVar("Request")
@@ -33,23 +35,62 @@ DETAILS_KEY: Final = "grpc-status-details-bin"
 """Where clients look for a google.rpc.Status (grpcio-status and its kin)."""
 CODES: Final = {int(code.value[0]): code for code in grpc.StatusCode}
 
+RECORDED_AT_ONCE: Final = 50
+
 log = structlog.get_logger()
+
+
+class Unreadable:
+    """In place of a request that protobuf could not read."""
+
+
+UNREADABLE: Final = Unreadable()
+
+
+def reading(parse: Callable[[bytes], Request]) -> Callable[[bytes], Request | Unreadable]:
+    """A deserializer that does not raise: gRPC would call the caller's error INTERNAL."""
+
+    def read(raw: bytes) -> Request | Unreadable:
+        try:
+            return parse(raw)
+        except DecodeError:
+            return UNREADABLE
+
+    return read
+
+
+def refuse_unreadable(request: object) -> None:
+    """Raises `InvalidRequest` for what `reading` could not read."""
+    if request is UNREADABLE:
+        raise InvalidRequest(
+            violations=[
+                Violation(
+                    field="",
+                    reason="VALUE_INVALID",
+                    description="the message can't be read: it is damaged or nested too deeply",
+                )
+            ]
+        )
 
 
 class Calls:
     """Wraps handlers; `under_way` counts the calls that are being answered."""
 
     def __init__(self, meter: Meter) -> None:
-        self._latency = meter.create_histogram(
-            "rpc.server.call.duration",
-            unit="s",
-            description="Calls by method and outcome, without the time on the wire.",
-            explicit_bucket_boundaries_advisory=LATENCY_BOUNDS_S,
+        self._latencies = Latencies(meter)
+        meter.create_observable_gauge(
+            "tocsin.scheduler.calls_under_way",
+            callbacks=[self._observe],
+            description="Calls being answered.",
         )
-        self._labels: dict[tuple[str, str], dict[str, str]] = {}
         self.under_way = 0
+        self._closed = False
         self._idle = asyncio.Event()
         self._idle.set()
+
+    def close(self) -> None:
+        """From now on new calls are refused with `Draining`."""
+        self._closed = True
 
     async def idle(self) -> None:
         """Returns once no call is under way."""
@@ -68,6 +109,7 @@ class Calls:
                 if _too_late(context):
                     outcome = "DEADLINE_EXCEEDED"
                     await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "not begun in time")
+                self._refuse(method, request)
                 response = await behaviour(request, context)
                 outcome = "OK"
             except TocsinError as error:
@@ -88,6 +130,11 @@ class Calls:
 
         return call
 
+    def _refuse(self, method: str, request: object) -> None:
+        if self._closed:
+            raise Draining(operation=method)
+        refuse_unreadable(request)
+
     def _begin(self) -> None:
         self.under_way += 1
         if self.under_way == 1:
@@ -97,16 +144,51 @@ class Calls:
         self.under_way -= 1
         if not self.under_way:
             self._idle.set()
-        key = (method, outcome)
-        labels = self._labels.get(key)
-        if labels is None:
-            labels = {"rpc.method": method, "rpc.response.status_code": outcome}
-            self._labels[key] = labels
-        self._latency.record(seconds, labels)
+        self._latencies.add(method, outcome, seconds)
+
+    def _observe(self, options: CallbackOptions) -> Iterable[Observation]:
+        del options
+        self._latencies.flush()
+        yield Observation(self.under_way)
+
+
+class Latencies:
+    """A histogram that is fed by the dozen.
+
+    One `record` costs 5 µs in a loop, but several times that between other work, whose code and
+    data it pushes out of the processor's caches: a tenth of what a create costs in all.
+    """
+
+    def __init__(self, meter: Meter) -> None:
+        self._histogram = meter.create_histogram(
+            "rpc.server.call.duration",
+            unit="s",
+            description="Calls by method and outcome, without the time on the wire.",
+            explicit_bucket_boundaries_advisory=LATENCY_BOUNDS_S,
+        )
+        self._waiting: dict[tuple[str, str], list[float]] = {}
+
+    def add(self, method: str, outcome: str, seconds: float) -> None:
+        """Notes one call."""
+        waiting = self._waiting.setdefault((method, outcome), [])
+        waiting.append(seconds)
+        if len(waiting) >= RECORDED_AT_ONCE:
+            self._record(method, outcome, waiting)
+
+    def flush(self) -> None:
+        """Records all; called when metrics are read."""
+        for (method, outcome), waiting in tuple(self._waiting.items()):
+            self._record(method, outcome, waiting)
+
+    def _record(self, method: str, outcome: str, waiting: list[float]) -> None:
+        labels = {"rpc.method": method, "rpc.response.status_code": outcome}
+        for seconds in waiting:
+            self._histogram.record(seconds, labels)
+        waiting.clear()
 
 
 def _too_late(context: Context) -> bool:
-    remaining = context.time_remaining()
+    remaining = cast("float | None", context.time_remaining())  # None: no deadline
     return remaining is not None and remaining <= 0
 
 

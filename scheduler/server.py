@@ -2,33 +2,44 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from types import SimpleNamespace
-from typing import Final, cast
+from typing import Any, Final
 
 import grpc
 import structlog
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry import metrics
-from tocsin.v1 import reminder_service_pb2, reminder_service_pb2_grpc
+from tocsin.v1 import reminder_service_pb2
 
 from reminders.lifecycle import Reminders
 from reminders.ports import Clock
-from scheduler.calls import Calls
+from scheduler.calls import Calls, reading
 from scheduler.health import Health
 from scheduler.service import ReminderService
 from scheduler.settings import SchedulerSettings
 
-SERVICE: Final = reminder_service_pb2.DESCRIPTOR.services_by_name["ReminderService"].full_name
+_SERVICE: Final = reminder_service_pb2.DESCRIPTOR.services_by_name["ReminderService"]
+SERVICE: Final[str] = _SERVICE.full_name
 
 LARGEST_MESSAGE_BYTES: Final = 40 * 1024 * 1024
 """A full batch of the largest reminders has 31.4 MiB. The rest lets a batch with some that are too
 large fail one by one instead of as a whole; gRPC refuses anything larger without reading it."""
 
+STREAM_WINDOW_BYTES: Final = 1024 * 1024
+
+FLUSH_S: Final = 1.0
+"""How long answers that are given may take to leave."""
+
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", LARGEST_MESSAGE_BYTES),
     ("grpc.max_send_message_length", -1),  # pages are bounded by page_size, and clients have limits
+    # What a stream may have sent ahead of our reading. gRPC's own estimate grew it to tens of MB.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.lookahead_bytes", STREAM_WINDOW_BYTES),
     ("grpc.keepalive_time_ms", 60_000),  # find clients that vanished without a word
     ("grpc.keepalive_timeout_ms", 20_000),
     ("grpc.keepalive_permit_without_calls", 1),
@@ -65,6 +76,7 @@ class Scheduler:
         self._service = ReminderService(reminders, clock, settings, meter)
         self._health = Health([SERVICE])
         self._server: grpc.aio.Server | None = None
+        self._port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._stopping = False
 
     def problems(self) -> Sequence[str]:
@@ -87,8 +99,14 @@ class Scheduler:
         finally:
             await self.stop(self._settings.drain_grace)
 
+    async def port(self) -> int:
+        """The port that it listens on, as soon as it does."""
+        return await asyncio.shield(self._port)
+
     async def start(self) -> int:
-        """Listens, and answers the port. Raises `OSError` if the address can't be bound."""
+        """Listens, and answers the port. Once. Raises `OSError` if the address can't be bound."""
+        if self._server is not None:
+            raise RuntimeError("started already")
         server = grpc.aio.server(
             options=(*_OPTIONS, ("grpc.so_reuseport", int(self._settings.reuse_port))),
             maximum_concurrent_rpcs=self._settings.max_calls,
@@ -100,24 +118,33 @@ class Scheduler:
             raise OSError(f"can't listen on {self._settings.address}: {error}") from error
         await server.start()
         self._server = server
+        self._port.set_result(port)
         self.update_health()
         log.info("grpc_listening", address=self._settings.address, port=port)
         return port
 
     async def stop(self, grace: timedelta) -> None:
-        """Drains, for at most `grace`; returns as soon as no call is left.
+        """Drains, for at most `grace`, and then closes; what is left by then is cancelled.
 
-        Health says so first; new calls are refused; streams end behind what they have read; calls
-        under way go on. What is left after `grace` is cancelled.
+        Health says so first; streams end behind what they have read; other calls under way go on;
+        new ones are refused with UNAVAILABLE. That lasts for `drain_lead` at least, so that callers
+        turn away: gRPC answers CANCELLED to what arrives at the moment of closing.
         """
         if self._server is None or self._stopping:
             return
         self._stopping = True
         self._health.close()
+        self._calls.close()
         self._service.drain()
         log.info("grpc_draining", calls=self._calls.under_way)
-        await self._server.stop(grace.total_seconds())
-        log.info("grpc_stopped")
+        lead = min(self._settings.drain_lead, grace)
+        flush: float | None = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace.total_seconds()):
+                await asyncio.gather(self._calls.idle(), asyncio.sleep(lead.total_seconds()))
+            flush = FLUSH_S
+        await self._server.stop(flush)
+        log.info("grpc_stopped", cancelled=self._calls.under_way)
 
     def update_health(self) -> None:
         """Lets health say what `problems` says now."""
@@ -131,16 +158,21 @@ class Scheduler:
             await self._clock.sleep_until(self._clock.now() + self._settings.readiness_interval)
 
     def _register(self, server: grpc.aio.Server) -> None:
-        methods = reminder_service_pb2.DESCRIPTOR.services_by_name["ReminderService"].methods
-        wrapped = SimpleNamespace(
-            **{
-                method.name: self._calls.wrap(method.name, getattr(self._service, method.name))
-                for method in methods
-            }
-        )
-        reminder_service_pb2_grpc.add_ReminderServiceServicer_to_server(
-            cast("ReminderService", wrapped), server
-        )
+        handlers = {method.name: self._handler(method) for method in _SERVICE.methods}
+        server.add_registered_method_handlers(SERVICE, handlers)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
+
+    def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[Any, Any]":
+        """As the generated `add_ReminderServiceServicer_to_server` makes it, but wrapped."""
+        make = (
+            grpc.stream_stream_rpc_method_handler
+            if method.server_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+        return make(
+            self._calls.wrap(method.name, getattr(self._service, method.name)),
+            request_deserializer=reading(GetMessageClass(method.input_type).FromString),
+            response_serializer=GetMessageClass(method.output_type).SerializeToString,
+        )

@@ -16,6 +16,7 @@ from tocsin.v1 import reminder_service_pb2_grpc as service_grpc
 from reminders.errors import InvalidRequest
 from reminders.lifecycle import Reminders
 from reminders.ports import Clock
+from scheduler.calls import refuse_unreadable
 from scheduler.creates import Creates
 from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
 from scheduler.mapping.reminders import put_reminder
@@ -62,6 +63,7 @@ class ReminderService(service_grpc.ReminderServiceServicer):
 
         async def read() -> service_pb.BatchCreateRemindersRequest | None:
             batch = await context.read()
+            refuse_unreadable(batch)
             return None if batch is grpc.aio.EOF else batch
 
         await self._creates.stream(read, context.write)

@@ -17,7 +17,7 @@ class SchedulerSettings:
     """Whether webhooks may go to http://127.0.0.1; for development."""
     max_creates: int = 2_000
     """Creates under way at once: one half for unary and batch calls, which are refused beyond it,
-    the other for streams, which wait. At least 1,000, so that a full batch fits a half."""
+    the other for streams, which wait. A batch larger than a half passes when it is alone."""
     max_create_bytes: int = 256 * 1024 * 1024
     """Of their requests, halved in the same way. The memory that a stalled store may cost."""
     stream_window: int = 4
@@ -29,9 +29,9 @@ class SchedulerSettings:
     """How often health follows readiness."""
     drain_grace: timedelta = timedelta(seconds=10)
     """How long calls may go on when the service stops."""
+    drain_lead: timedelta = timedelta(milliseconds=250)
+    """How long new calls are refused, at least, before the port closes."""
 
     def __post_init__(self) -> None:
-        if self.max_creates < 1_000:
-            raise ValueError("max_creates must be at least 1000, two batches")
-        if self.stream_window < 1:
-            raise ValueError("stream_window must be at least 1")
+        if self.max_creates < 1 or self.stream_window < 1:
+            raise ValueError("bounds are at least 1")

@@ -22,7 +22,7 @@ from scheduler.admission import Admission, Draining
 Batch = pb.BatchCreateRemindersRequest
 Answered = pb.BatchCreateRemindersResponse | TocsinError
 Read = Callable[[], Awaitable[Batch | None]]
-"""The next batch; None at the end."""
+"""The next batch; None at the end. A `TocsinError` ends the stream as one of `Answer` does."""
 Write = Callable[[pb.BatchCreateRemindersResponse], Awaitable[None]]
 Answer = Callable[[Batch], Awaitable[Answered]]
 """A `TocsinError` ends the stream after the answers to earlier batches."""
@@ -75,7 +75,11 @@ class BatchStream:
     ) -> None:
         while True:
             await self._places.acquire()
-            batch = await self._read()
+            try:
+                batch = await self._read()
+            except TocsinError as error:
+                self._answers.put_nowait(group.create_task(_failed(error), name="stream-unread"))
+                return
             if batch is None:
                 return
             creates, size = len(batch.requests), batch.ByteSize()
@@ -105,3 +109,7 @@ class BatchStream:
             await self._write(answered)
             self._places.release()
         return None
+
+
+async def _failed(error: TocsinError) -> Answered:
+    return error

@@ -8,19 +8,19 @@ from msgspec import Struct
 from reminders.recurrence.policies import Gap, MissingDay, Overlap
 
 
-class At(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="at"):
+class At(Struct, frozen=True, kw_only=True, array_like=True, tag="at"):
     """Once, at an instant."""
 
     instant: datetime
 
 
-class After(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="after"):
+class After(Struct, frozen=True, kw_only=True, array_like=True, tag="after"):
     """Once, so long after the create or change that carried it was taken."""
 
     delay: timedelta
 
 
-class LocalTime(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="local"):
+class LocalTime(Struct, frozen=True, kw_only=True, array_like=True, tag="local"):
     """Once, at a wall-clock time in a zone."""
 
     date: str | None
@@ -30,7 +30,7 @@ class LocalTime(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="loca
     zone: str
 
 
-class Recurring(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="recurring"):
+class Recurring(Struct, frozen=True, kw_only=True, array_like=True, tag="recurring"):
     """Again and again, in local time. Exactly one of `rrule` and `cron` is set."""
 
     rrule: str | None = None
@@ -54,7 +54,7 @@ class CatchUp(StrEnum):
     NONE = "none"
 
 
-class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Retry(Struct, frozen=True, kw_only=True, array_like=True):
     """How long one delivery is tried."""
 
     max_attempts: int = 12
@@ -62,7 +62,7 @@ class Retry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """No attempt starts later than this after the occurrence's time."""
 
 
-class Policies(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Policies(Struct, frozen=True, kw_only=True, array_like=True):
     """What happens with awkward dates, lateness and failure."""
 
     gap: Gap = Gap.NEXT_VALID
@@ -76,7 +76,7 @@ class Policies(Struct, frozen=True, kw_only=True, omit_defaults=True):
     retry: Retry = Retry()
 
 
-class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="webhook"):
+class Webhook(Struct, frozen=True, kw_only=True, array_like=True, tag="webhook"):
     """An HTTP POST of JSON."""
 
     url: str
@@ -84,14 +84,14 @@ class Webhook(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="webhoo
     secret_id: str | None = None
 
 
-class Log(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="log"):
+class Log(Struct, frozen=True, kw_only=True, array_like=True, tag="log"):
     """A line in the dispatcher's log."""
 
 
 Target = Webhook | Log
 
 
-class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Channel(Struct, frozen=True, kw_only=True, array_like=True):
     """One way to the receiver; `channel_id` is unique within the reminder."""
 
     channel_id: str
@@ -99,8 +99,12 @@ class Channel(Struct, frozen=True, kw_only=True, omit_defaults=True):
     template_id: str | None = None
 
 
-class Definition(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything the caller decides. Equal content encodes to equal bytes: `labels` are sorted."""
+class Definition(Struct, frozen=True, kw_only=True, array_like=True):
+    """Everything the caller decides.
+
+    Equal content encodes to equal bytes, which is what `codec.content_hash` relies on: arrays without
+    field names (msgspec leaves defaults out of maps by identity, not equality), `labels` sorted.
+    """
 
     user_id: str
     schedule: Schedule

@@ -65,7 +65,7 @@ class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The attempt that this entry will make, from 1."""
 
 
-class Body(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Body(Struct, frozen=True, kw_only=True, array_like=True):
     """What delivering needs beyond the entry itself; the same for all entries of a version."""
 
     user_id: str

@@ -73,3 +73,7 @@ class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     provider_event_id: str = ""
     next_attempt_at: datetime | None = None
     acknowledged: bool = False
+    skipped_through: Occurrence | None = None
+    """Set where a whole run was skipped: its last one; `occurrence` is its first."""
+    skipped_count: int = 0
+    """How many such a run has."""

@@ -37,13 +37,7 @@ def read_definition(
     allow_loopback_http: bool,
 ) -> Definition | None:
     """The normal form; None if its schedule can't be read. What is wrong is noted."""
-    size = reminder.ByteSize()
-    if size > REMINDER_BYTES:
-        problems.add(
-            field,
-            Reason.PAYLOAD_TOO_LARGE,
-            f"has {size} bytes; at most {REMINDER_BYTES} are taken: send a reference instead",
-        )
+    fits = _check_size(reminder, field, problems)
     user_id = _user(reminder, field, problems)
     policies = DEFAULTS
     if reminder.HasField("policies"):
@@ -52,15 +46,13 @@ def read_definition(
     channels = read_channels(
         reminder.channels, f"{field}.channels", problems, allow_loopback_http=allow_loopback_http
     )
-    template_id, group_id = reminder.template_id, reminder.group_id
-    dedup_key, labels = reminder.dedup_key, reminder.labels
-    template = optional(template_id, NAME_BYTES, f"{field}.template_id", problems)
+    template_id = optional(reminder.template_id, NAME_BYTES, f"{field}.template_id", problems)
     params = NO_PARAMS
-    if size <= REMINDER_BYTES and reminder.HasField("params"):
+    if fits and reminder.HasField("params"):
         params = to_json(reminder.params, f"{field}.params", problems)
-    dedup = optional(dedup_key, DEDUP_KEY_BYTES, f"{field}.dedup_key", problems)
-    group = optional(group_id, ID_BYTES, f"{field}.group_id", problems)
-    pairs = _labels(labels, f"{field}.labels", problems) if labels else ()
+    dedup_key = optional(reminder.dedup_key, DEDUP_KEY_BYTES, f"{field}.dedup_key", problems)
+    group_id = optional(reminder.group_id, ID_BYTES, f"{field}.group_id", problems)
+    labels = _labels(reminder.labels, f"{field}.labels", problems)
     if schedule is None:
         return None
     return Definition(
@@ -68,12 +60,24 @@ def read_definition(
         schedule=schedule,
         policies=policies,
         channels=channels,
-        template_id=template,
+        template_id=template_id,
         params_json=params,
-        dedup_key=dedup,
-        group_id=group,
-        labels=pairs,
+        dedup_key=dedup_key,
+        group_id=group_id,
+        labels=labels,
     )
+
+
+def _check_size(reminder: pb.Reminder, field: str, problems: Problems) -> bool:
+    size = reminder.ByteSize()
+    if size <= REMINDER_BYTES:
+        return True
+    problems.add(
+        field,
+        Reason.PAYLOAD_TOO_LARGE,
+        f"has {size} bytes; at most {REMINDER_BYTES} are taken: send a reference instead",
+    )
+    return False
 
 
 def _user(reminder: pb.Reminder, field: str, problems: Problems) -> str:
@@ -94,6 +98,8 @@ def _user(reminder: pb.Reminder, field: str, problems: Problems) -> str:
 def _labels(
     labels: Mapping[str, str], field: str, problems: Problems
 ) -> tuple[tuple[str, str], ...]:
+    if not labels:
+        return ()
     check_count(len(labels), MAX_LABELS, field, problems)
     pairs = sorted(labels.items())[:MAX_LABELS]
     for key, value in pairs:

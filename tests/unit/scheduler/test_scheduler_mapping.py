@@ -1,0 +1,241 @@
+"""Domain values as messages: nothing lost, output-only fields, etags and page tokens."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tocsin.v1 import reminder_pb2
+from tocsin.v1 import reminder_service_pb2 as pb
+
+from reminders.lifecycle import OccurrenceView, Planner, View
+from reminders.model.entry import Occurrence
+from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow, OccurrenceStatus
+from reminders.model.record import OccurrenceAnswer, Record, Status
+from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
+from scheduler.mapping.reminders import put_decisions, put_reminder
+from scheduler.tokens import etag_of, seal, unseal, version_of
+from scheduler.validation import Validator
+
+AT = datetime(2026, 3, 29, 1, 0, 0, 250_000, tzinfo=UTC)
+OCCURRENCE = Occurrence(
+    occurrence_id="20260329T023000",
+    nominal_local=datetime(2026, 3, 29, 2, 30),  # noqa: DTZ001
+    planned_local=datetime(2026, 3, 29, 3, 0, 0, 250_000),  # noqa: DTZ001
+    fold=1,
+    zone="Europe/Paris",
+    planned_at=AT,
+    fire_at=AT + timedelta(seconds=3),
+    zone_data="2026a",
+)
+
+
+def view_of(request: pb.CreateReminderRequest, validator: Validator, now: datetime) -> View:
+    """The request as if it had been stored."""
+    record = Record(
+        namespace="acme",
+        reminder_id="r1",
+        version=3,
+        status=Status.SCHEDULED,
+        definition=validator.create(request, now).definition,
+        created_at=now,
+        updated_at=now + timedelta(seconds=1),
+        stamp=0,
+    )
+    return View(record=record, status=record.status, ahead=Planner(shards=4).first(record))
+
+
+def test_reminder_shows_what_was_asked_and_what_was_decided(
+    request_of: Callable[..., pb.CreateReminderRequest], validator: Validator, now: datetime
+) -> None:
+    """A complete reminder; its params from the record or from the caller's message alike."""
+    request = request_of()
+    request.reminder.params.update({"a": [1, {"b": None}]})
+    request.reminder.dedup_key = "k"
+    view = view_of(request, validator, now)
+    message, direct = reminder_pb2.Reminder(), reminder_pb2.Reminder()
+    put_reminder(message, view)
+    put_reminder(direct, view, request.reminder.params)
+    assert message == direct
+    assert (message.namespace, message.reminder_id, message.version) == ("acme", "r1", 3)
+    assert version_of(message.etag, "r1") == 3
+    assert message.status == reminder_pb2.REMINDER_STATUS_SCHEDULED
+    assert message.create_time.ToDatetime(UTC) == now
+    assert message.update_time.ToDatetime(UTC) == now + timedelta(seconds=1)
+    assert message.params == request.reminder.params
+    assert message.policies.expire_after.seconds == 3 * 86_400
+    assert message.policies.HasField("jitter")
+    (planned,) = message.next_occurrences
+    assert planned.status == reminder_pb2.OCCURRENCE_STATUS_PLANNED
+    assert planned.target_count == 1
+    assert planned.planned_time == request.reminder.schedule.at
+    assert planned.time_zone == "UTC"
+
+
+def test_batches_answer_only_what_was_decided(
+    request_of: Callable[..., pb.CreateReminderRequest], validator: Validator, now: datetime
+) -> None:
+    """Not what the caller sent."""
+    message = reminder_pb2.Reminder()
+    put_decisions(message, view_of(request_of(), validator, now))
+    assert message.reminder_id == "r1"
+    assert len(message.next_occurrences) == 1
+    assert not message.HasField("schedule")
+    assert not message.channels
+
+
+def test_validate_only_has_no_id(
+    request_of: Callable[..., pb.CreateReminderRequest], validator: Validator, now: datetime
+) -> None:
+    """And so no etag that anything could be done with."""
+    view = view_of(request_of(), validator, now)
+    record = Record(
+        namespace="acme",
+        reminder_id="",
+        version=1,
+        status=Status.SCHEDULED,
+        definition=view.record.definition,
+        created_at=now,
+        updated_at=now,
+        stamp=0,
+    )
+    message = reminder_pb2.Reminder()
+    put_reminder(message, View(record=record, status=record.status))
+    assert (message.reminder_id, message.etag, message.version) == ("", "", 1)
+
+
+def test_every_status_has_a_number() -> None:
+    """By name, so that a status that is added to the model alone is noticed."""
+    names = set(reminder_pb2.ReminderStatus.keys())
+    assert {f"REMINDER_STATUS_{one.name}" for one in Status} == names - {
+        "REMINDER_STATUS_UNSPECIFIED"
+    }
+    for occurrence_status in OccurrenceStatus:
+        view = OccurrenceView(
+            namespace="n",
+            reminder_id="r",
+            version=1,
+            occurrence=OCCURRENCE,
+            status=occurrence_status,
+        )
+        message = reminder_pb2.Occurrence()
+        put_occurrence_view(message, view)
+        name = reminder_pb2.OccurrenceStatus.Name(message.status)
+        assert name == f"OCCURRENCE_STATUS_{occurrence_status.name}"
+    for delivery_status in DeliveryStatus:
+        delivery = reminder_pb2.Delivery()
+        put_delivery(delivery, row(delivery=delivery_status))
+        name = reminder_pb2.DeliveryStatus.Name(delivery.status)
+        assert name == f"DELIVERY_STATUS_{delivery_status.name}"
+
+
+def test_occurrence_shows_promise_and_outcome() -> None:
+    """Local promise, instants, what became of it."""
+    message = reminder_pb2.Occurrence()
+    view = OccurrenceView(
+        namespace="n",
+        reminder_id="r",
+        version=2,
+        occurrence=OCCURRENCE,
+        status=OccurrenceStatus.SKIPPED,
+        reason="superseded",
+        claimed_at=AT + timedelta(seconds=4),
+        target_count=2,
+    )
+    put_occurrence_view(message, view)
+    assert message.nominal_local == "2026-03-29T02:30:00"
+    assert message.planned_local == "2026-03-29T03:00:00.250"
+    assert (message.fold, message.time_zone, message.zone_data_version) == (
+        1,
+        "Europe/Paris",
+        "2026a",
+    )
+    assert message.planned_time.ToDatetime(UTC) == AT
+    assert message.fire_time.ToDatetime(UTC) == AT + timedelta(seconds=3)
+    assert message.claim_time.ToDatetime(UTC) == AT + timedelta(seconds=4)
+    assert (message.reason, message.target_count) == ("superseded", 2)
+
+
+def row(**fields: object) -> LedgerRow:
+    """A delivery."""
+    given_fields = {
+        "namespace": "n",
+        "reminder_id": "r",
+        "reminder_version": 1,
+        "occurrence": OCCURRENCE,
+        "channel_id": "webhook",
+        "delivery_key": "k",
+    }
+    return LedgerRow(**(given_fields | fields))  # type: ignore[arg-type]
+
+
+def test_delivery_shows_its_attempts() -> None:
+    """The last attempt's error class is the delivery's."""
+    attempts = (
+        Attempt(number=1, started_at=AT, error_class="timeout"),
+        Attempt(
+            number=2,
+            started_at=AT + timedelta(seconds=5),
+            duration=timedelta(milliseconds=1_500),
+            status_code=429,
+            error_class="http_429",
+            excerpt="slow down",
+        ),
+    )
+    message = reminder_pb2.Delivery()
+    put_delivery(
+        message,
+        row(
+            delivery=DeliveryStatus.RETRYING,
+            attempts=attempts,
+            attempt_count=2,
+            next_attempt_at=AT + timedelta(minutes=1),
+            target="s1",
+            acknowledged=True,
+        ),
+    )
+    assert message.error_class == "http_429"
+    assert message.subscriber_id == "s1"
+    assert message.acknowledged
+    assert message.next_attempt_time.ToDatetime(UTC) == AT + timedelta(minutes=1)
+    assert [one.number for one in message.attempts] == [1, 2]
+    assert message.attempts[1].duration.ToTimedelta() == timedelta(milliseconds=1_500)
+    assert message.attempts[1].status_code == 429
+    fresh = reminder_pb2.Delivery()
+    put_delivery(fresh, row(delivery=DeliveryStatus.PENDING))
+    assert not fresh.HasField("next_attempt_time")
+
+
+def test_fate_of_an_occurrence() -> None:
+    """What a cancel found out."""
+    message = pb.OccurrenceFate()
+    put_fate(message, OccurrenceAnswer(occurrence_id="o", planned_at=AT, was_fired=True))
+    assert (message.occurrence_id, message.was_fired) == ("o", True)
+    assert message.planned_time.ToDatetime(UTC) == AT
+
+
+@given(st.text(max_size=40), st.integers(0, 10**17))
+def test_etags_read_back(reminder_id: str, version: int) -> None:
+    """For their own reminder only."""
+    etag = etag_of(reminder_id, version)
+    assert version_of(etag, reminder_id) == version
+    assert version_of(etag, f"{reminder_id}x") is None
+    assert version_of(f"{etag}0", reminder_id) is None
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(), st.text())
+def test_page_tokens_read_back(position: str, scope: str, other: str) -> None:
+    """For their own list only, and unchanged."""
+    token = seal(position, "reminders", scope)
+    assert token.isascii()
+    assert unseal(token, "reminders", scope) == position
+    if other != scope:
+        assert unseal(token, "reminders", other) is None
+    for changed in (token[:-1], token[1:], f"{token}=", f"!{token}", token.swapcase()):
+        assert changed == token or unseal(changed, "reminders", scope) is None
+
+
+def test_end_of_a_list_has_no_token() -> None:
+    """Empty in, empty out; and an empty token is no token."""
+    assert seal("", "reminders") == ""
+    assert unseal("", "reminders") is None
