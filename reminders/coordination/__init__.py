@@ -30,7 +30,14 @@ Keys (all but `members` carry the hash tag of their shard: on a cluster a shard 
     near:{s}             stream; `e` entry, `w` written_from in ms        trimmed by age
     members              sorted set: member → when it beat, server's ms   a lease's life
 
-COSTS
+What it costs (2026-11-30, 2 busy cores, redis-server 7.0.15 and 6.2.14, 200 entries of 200 bytes a
+call, beside a bare script of SET NX + XADD in the same run): a claim takes 3.4–4.0 µs of server CPU
+where the bare script takes 3.9–4.9, and 2.7 µs of client CPU against 1.8. The columns of a batch go
+as one MessagePack blob with one HMGET, MGET and HSET a call: with an argument and commands for each
+value it was 3.5 µs against 2.8, with a key for each dedupe id 4.5. A dedupe id takes 140 bytes in a
+hash for each minute, 210 as a key of its own. (Hashed to 16 characters it would take 109: not worth
+the unreadable keys.) A hash of 156,000 ids takes 40 ms to free when it expires, unless the server
+has `lazyfree-lazy-expire yes`: a start-up check warns. One command alone: 60–90 µs of client CPU.
 """
 
 from reminders.coordination.adapter import RedisCoordination

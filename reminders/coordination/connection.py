@@ -38,6 +38,9 @@ REFUSALS = (
 )
 """Words of a server that can't serve now. Any other error is a bug of ours and stays what it is."""
 
+MOST_BLOCKED = 1000
+"""Blocking reads at once: far more than a process has, as one more is an error."""
+
 REFUSAL_TYPES = (BusyLoadingError, MasterDownError, OutOfMemoryError, ReadOnlyError)
 """The client's own classes for some of them; it strips the code from their message."""
 
@@ -102,6 +105,7 @@ def open_clients(url: str, timeouts: Timeouts, *, connections: int = 32) -> Clie
     blocking = ConnectionPool.from_url(
         url,
         socket_timeout=(timeouts.block + timeouts.operation).total_seconds(),
+        max_connections=MOST_BLOCKED,
         retry=Retry(NoBackoff(), 0),
         **options,
     )
