@@ -62,6 +62,11 @@ def run_service(name: ServiceName, build: Build) -> NoReturn:
     except ConfigError as error:
         sys.stderr.write(f"{name}: wrong configuration\n{error}\n")
         sys.exit(1)
+    sys.exit(run(name, build, settings, http_port=settings.http_port(name)))
+
+
+def run(name: str, build: Build, settings: Settings, *, http_port: int) -> int:
+    """The same for settings at hand; the exit code. Once in a process."""
     instance = str(uuid.uuid4())
     configure_logging(
         service=name, instance=instance, level=settings.log_level, style=settings.log_format
@@ -70,10 +75,9 @@ def run_service(name: ServiceName, build: Build) -> NoReturn:
     for warning in unknown_variables(os.environ, Settings.model_fields):
         log.warning("setting_unknown", message=warning)
     try:
-        code = uvloop.run(_Run(name, build, settings).main())
+        return uvloop.run(_Run(name, build, settings, http_port).main())
     finally:
         provider.shutdown()
-    sys.exit(code)
 
 
 def use_packaged_zones() -> None:
@@ -87,9 +91,10 @@ def use_packaged_zones() -> None:
 class _Run:
     """One life of a service."""
 
-    name: ServiceName
+    name: str
     build: Build
     settings: Settings
+    http_port: int
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     service: Service | None = None
     building: asyncio.Task[None] | None = None
@@ -115,7 +120,7 @@ class _Run:
 
     async def answer(self, stack: AsyncExitStack) -> int:
         """Opens the HTTP endpoint, and gives its port."""
-        host, port = self.settings.http_host, self.settings.http_port(self.name)
+        host, port = self.settings.http_host, self.http_port
         try:
             return await stack.enter_async_context(endpoint(host, port, self.problems))
         except OSError as error:

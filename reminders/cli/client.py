@@ -222,7 +222,7 @@ def deliveries(
 def watch(
     connection: Connection,
     *,
-    reminder: Annotated[str | None, Argument(metavar="[REMINDER]", help="Or --user.")] = None,
+    reminder: Annotated[str | None, Argument(metavar="REMINDER", help="Or --user.")] = None,
     user: Annotated[str | None, Option("--user", help="All that are pending now.")] = None,
     every: Annotated[str, Option("--every", help="How often to look.")] = "1s",
 ) -> None:

@@ -1,12 +1,9 @@
 """`tocsin demo`, which is `make run`: real reminders through real servers, shown as they ring."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from queue import Empty
 from zoneinfo import ZoneInfo
 
 import grpc
@@ -17,15 +14,13 @@ from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 
 from reminders.cli import render, rpc
 from reminders.cli.children import HOST
-from reminders.cli.failure import CommandError
+from reminders.cli.options import Connection
 from reminders.cli.receiver import Arrival, Receiver, receiving
-from reminders.cli.stack import Stack, local_stack
-
-if TYPE_CHECKING:
-    from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceAsyncStub  # only in the .pyi
+from reminders.cli.stack import Stack, local_stack, remembered_ports
 
 USER = "demo"
-EVERY_MINUTE_LABEL = "every-minute"
+EVERY_MINUTE_FILE = "every-minute-reminder"
+"""In the data folder: the id of the endless one, so that the next run does not add another."""
 ALIVE_EVERY_S = 0.5
 ROW = "{:<14} {:>9}  {:<36} {}"
 
@@ -38,10 +33,11 @@ def demo(data_dir: Path) -> None:
         console.print(f"  {line}", style="dim")
 
     console.print("Tocsin: starting everything on this machine. Ctrl-C stops it.", style="bold")
-    with local_stack(data_dir, say) as stack:
-        port = stack.ports.choose("demo receiver", HOST)
+    port = remembered_ports(data_dir).choose("demo receiver", HOST)
+    # The receiver comes first: what earlier runs left rings as soon as the services are up.
+    with receiving(HOST, port) as receiver, local_stack(data_dir, say) as stack:
         show = Show(stack=stack, console=console, webhook=f"http://{HOST}:{port}/", data=data_dir)
-        asyncio.run(show.until_interrupted(port))
+        show.until_interrupted(receiver)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,52 +48,53 @@ class Show:
     console: Console
     webhook: str
     data: Path
-    count: int = 0
-    worst: timedelta = field(default=timedelta(0))
 
-    async def until_interrupted(self, port: int) -> None:
+    def until_interrupted(self, receiver: Receiver) -> None:
         """Creates the reminders, then shows what arrives."""
-        async with receiving(HOST, port) as receiver, self.connected() as stub:
-            await self.create_reminders(stub)
-            self.introduce()
-            await self.print_arrivals(receiver)
+        with rpc.scheduler(Connection(address=self.stack.grpc_address)) as stub:
+            self.create_reminders(stub)
+        self.introduce()
+        self.print_arrivals(receiver)
 
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator["ReminderServiceAsyncStub"]:
-        """A stub; its failures end the demo with the server's explanation."""
-        async with grpc.aio.insecure_channel(self.stack.grpc_address) as channel:
-            try:
-                yield ReminderServiceStub(channel)
-            except grpc.RpcError as error:
-                lines = rpc.explain(error, self.stack.grpc_address)
-                raise CommandError("the demo's reminders were refused", *lines) from error
-
-    async def create_reminders(self, stub: "ReminderServiceAsyncStub") -> None:
+    def create_reminders(self, stub: ReminderServiceStub) -> None:
         """Three of them; the endless one only if an earlier run has not left it."""
-        before = await stub.ListReminders(
+        before = stub.ListReminders(
             calls.ListRemindersRequest(user_id=USER, page_size=1000), timeout=rpc.DEADLINE_S
         )
-        self.console.print()
-        if before.total_size:
-            kept = f"{before.total_size} reminder{'s' * (before.total_size != 1)}"
-            self.console.print(f"{kept} of earlier runs still pending", style="bold")
-        wanted = [self.in_five_seconds(), self.at_a_local_time()]
-        if not any(self.is_mine(each) for each in before.reminders):
-            wanted.insert(1, self.every_minute())
-        for reminder in wanted:
-            answer = await stub.CreateReminder(
-                calls.CreateReminderRequest(reminder=reminder), timeout=rpc.DEADLINE_S
-            )
-            title = answer.reminder.params["title"]
-            local, instant = render.both_times(answer.reminder.next_occurrences[0])
-            rings = instant if local == render.NONE else f"{instant} = {local}"
-            self.console.print(f"created {answer.reminder.reminder_id}  {title}: {rings}")
+        # What rings at this moment may be in one of the two only.
+        pending = max(before.total_size, len(before.reminders))
+        kept = f"{pending} reminder{'s' * (pending != 1)} of earlier runs pending"
+        self.console.print(f"\n{kept}", style="bold")
+        self.create(stub, self.in_five_seconds())
+        if not self.kept_from_before(stub):
+            (self.data / EVERY_MINUTE_FILE).write_text(self.create(stub, self.every_minute()))
+        self.create(stub, self.at_a_local_time())
 
-    def is_mine(self, reminder: pb.Reminder) -> bool:
-        """Whether it is an earlier run's endless reminder, and comes to this receiver."""
-        return reminder.labels.get("demo") == EVERY_MINUTE_LABEL and any(
-            channel.webhook.url == self.webhook for channel in reminder.channels
+    def create(self, stub: ReminderServiceStub, reminder: pb.Reminder) -> str:
+        """Creates it, says so, and gives its id."""
+        answer = stub.CreateReminder(
+            calls.CreateReminderRequest(reminder=reminder), timeout=rpc.DEADLINE_S
         )
+        made = answer.reminder
+        rings = render.when_text(made.next_occurrences[0])
+        self.console.print(f"created {made.reminder_id}  {made.params['title']}: {rings}")
+        return made.reminder_id
+
+    def kept_from_before(self, stub: ReminderServiceStub) -> bool:
+        """Whether an earlier run's endless reminder lives, and comes to this receiver."""
+        file = self.data / EVERY_MINUTE_FILE
+        if not file.exists():
+            return False
+        request = calls.GetReminderRequest(reminder_id=file.read_text().strip())
+        try:
+            found = stub.GetReminder(request, timeout=rpc.DEADLINE_S)
+        except grpc.RpcError as error:
+            if error.code() is grpc.StatusCode.NOT_FOUND:
+                return False  # another Cassandra than last time
+            raise
+        mine = any(channel.webhook.url == self.webhook for channel in found.channels)
+        ended = found.status in {pb.REMINDER_STATUS_CANCELLED, pb.REMINDER_STATUS_FAILED}
+        return mine and not ended
 
     def in_five_seconds(self) -> pb.Reminder:
         """A delay."""
@@ -112,9 +109,7 @@ class Show:
         rule = pb.Recurrence(
             rrule="FREQ=MINUTELY", start=start.strftime("%Y-%m-%dT%H:%M"), time_zone=zone
         )
-        reminder = self.reminder("every minute in Paris", pb.Schedule(recurrence=rule))
-        reminder.labels["demo"] = EVERY_MINUTE_LABEL
-        return reminder
+        return self.reminder("every minute in Paris", pb.Schedule(recurrence=rule))
 
     def at_a_local_time(self) -> pb.Reminder:
         """A wall-clock time, between half a minute and a minute and a half ahead."""
@@ -147,12 +142,12 @@ class Show:
         )
         self.console.print(ROW.format("ARRIVED (UTC)", "LATE BY", "PROMISED", "WHAT"), style="bold")
 
-    async def print_arrivals(self, receiver: Receiver) -> None:
+    def print_arrivals(self, receiver: Receiver) -> None:
         """A row for each, as it comes; ends only by a failure or an interrupt."""
         while True:
             try:
-                arrival = await asyncio.wait_for(receiver.arrivals.get(), ALIVE_EVERY_S)
-            except TimeoutError:
+                arrival = receiver.arrivals.get(timeout=ALIVE_EVERY_S)
+            except Empty:
                 self.stack.ensure_alive()
                 continue
             self.console.print(row(arrival))
@@ -164,6 +159,6 @@ def row(arrival: Arrival) -> str:
     return ROW.format(
         f"{arrival.received_at.astimezone(UTC):%H:%M:%S.%f}"[:-3],
         render.lateness_text(arrival.lateness),
-        f"{arrival.planned_local.replace('T', ' ')} {arrival.time_zone}",
+        f"{render.local_text(arrival.planned_local)} {arrival.time_zone}",
         title + "  (a repeat: same delivery key)" * arrival.repeat,
     )

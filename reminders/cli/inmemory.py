@@ -1,78 +1,150 @@
-"""`tocsin up --in-memory`: all services in this process, on the adapters in memory.
+"""`tocsin up --in-memory`: the whole of Tocsin in this process, on the in-memory adapters.
 
-The one place that knows all services at once; everything else starts them as processes.
+For people who write clients. The services are the real ones, wired to adapters that forget
+everything at the end; the only module outside of the services' `__main__`s that wires them.
 """
 
 import asyncio
-import contextlib
-import signal
-import uuid
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
 
-from dispatcher.__main__ import dispatching
+import structlog
+
+from dispatcher.channels.log import LogSender
+from dispatcher.channels.webhook import WebhookSender
+from dispatcher.service import Dispatcher
+from dispatcher.settings import DispatcherSettings
 from expander.expansion import Expansion
 from expander.service import Expander
-from reminders.cli import render
-from reminders.cli.stack import checked_settings
+from reminders.cli.failure import CommandError
+from reminders.cli.stack import LOCAL_SHARDS, checked_settings, ensure_free
 from reminders.clock import SystemClock
-from reminders.config.settings import Settings
+from reminders.config.settings import Settings, given_values
 from reminders.lifecycle import Reminders
 from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
 from reminders.platform import Limits, Platform
-from reminders.process import Service, use_packaged_zones
-from reminders.telemetry.logs import configure_logging
+from reminders.process import Service, run, use_packaged_zones
 from scanner.service import Scanner
 from scheduler.server import Scheduler
 from scheduler.settings import SchedulerSettings
 
-SHARDS = 4
+READY_POLL = timedelta(milliseconds=10)
 
 
 def up() -> None:
-    """Serves until Ctrl-C."""
+    """Runs until Ctrl-C; a failure is a CommandError."""
     use_packaged_zones()
-    settings = checked_settings().model_copy(update={"allow_loopback_http": True})
-    configure_logging(
-        service="in-memory", instance=str(uuid.uuid4()), level="warning", style="console"
-    )
-    asyncio.run(_serve(settings))
-
-
-async def _serve(settings: Settings) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with services(settings) as running, asyncio.TaskGroup() as group:
-        for service in running:
-            group.create_task(service.run(stop), name=type(service).__name__)
-        render.console().print(
-            f"Tocsin is up in memory: gRPC on {settings.grpc_address}.\n"
-            "Nothing is durable: all reminders are gone when this ends. "
-            "Loopback HTTP is allowed for webhooks. Ctrl-C stops it."
-        )
-        await stop.wait()
+    settings = checked_settings()
+    ensure_free(settings.grpc_address)
+    changes: dict[str, object] = {"allow_loopback_http": True}
+    given = given_values()
+    changes |= {} if "shards" in given else {"shards": LOCAL_SHARDS}
+    changes |= {} if "log_format" in given else {"log_format": "console"}
+    code = run("in-memory", build, settings.model_copy(update=changes), http_port=0)
+    if code != 0:
+        raise CommandError("it ended; the log above says why", exit_code=code)
 
 
 @asynccontextmanager
-async def services(settings: Settings) -> AsyncIterator[list[Service]]:
-    """Scheduler, scanner, expander and dispatcher on one memory."""
-    clock = SystemClock()
-    limits = Limits(shards=SHARDS, lookahead=settings.lookahead, margin=settings.void_margin)
-    platform = Platform(
-        store=MemoryStore(shards=SHARDS, started_at=clock.now()),
-        coordination=MemoryCoordination(clock, lookahead=limits.lookahead, margin=limits.margin),
-        clock=clock,
-        limits=limits,
-    )
+async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Service]:
+    """All four services on one platform."""
+    del stop
+    platform = in_memory(settings)
     reminders = Reminders(platform)
-    scheduler = SchedulerSettings(address=settings.grpc_address, allow_loopback_http=True)
-    async with contextlib.AsyncExitStack() as stack:
-        dispatcher = await stack.enter_async_context(dispatching(platform, settings))
-        yield [
-            Scheduler(reminders, clock, scheduler),
-            Scanner(platform, reminders.changes.finish),
-            Expander(platform, Expansion(platform, reminders)),
-            dispatcher,
+    async with WebhookSender(
+        platform.clock, allow_loopback_http=settings.allow_loopback_http
+    ) as webhook:
+        yield Everything(
+            settings.grpc_address,
+            {
+                "scheduler": Scheduler(
+                    reminders,
+                    platform.clock,
+                    SchedulerSettings(
+                        address=settings.grpc_address,
+                        allow_loopback_http=settings.allow_loopback_http,
+                        max_creates=settings.scheduler_max_inflight,
+                    ),
+                    stores=list,
+                ),
+                "scanner": Scanner(platform, reminders.changes.finish),
+                "expander": Expander(platform, Expansion(platform, reminders)),
+                "dispatcher": Dispatcher(
+                    platform,
+                    DispatcherSettings(
+                        max_in_flight=settings.dispatcher_concurrency,
+                        per_destination=settings.dispatcher_destination_concurrency,
+                    ),
+                    reminders.changes.finish,
+                    {"webhook": webhook, "log": LogSender()},
+                ),
+            },
+        )
+
+
+def in_memory(settings: Settings) -> Platform:
+    """Adapters that keep everything in this process, on this machine's clock."""
+    clock = SystemClock()
+    return Platform(
+        store=MemoryStore(shards=settings.shards, started_at=clock.now()),
+        coordination=MemoryCoordination(
+            clock,
+            lookahead=settings.lookahead,
+            margin=settings.void_margin,
+            lease_life=settings.lease_ttl,
+        ),
+        clock=clock,
+        limits=Limits(
+            shards=settings.shards,
+            lookahead=settings.lookahead,
+            margin=settings.void_margin,
+            grace=settings.settle_grace,
+            lease_life=settings.lease_ttl,
+            renew_every=settings.lease_renew_every,
+            retention=settings.retention,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Everything:
+    """Several services as one; one that dies ends them all."""
+
+    address: str
+    services: dict[str, Service]
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop`, then all are drained."""
+        async with asyncio.TaskGroup() as group:
+            for name, service in self.services.items():
+                group.create_task(run_named(name, service, stop), name=name)
+            group.create_task(self.announce(stop), name="announce")
+
+    def problems(self) -> Sequence[str]:
+        """Of all of them."""
+        return [
+            f"{name}: {problem}"
+            for name, service in self.services.items()
+            for problem in service.problems()
         ]
+
+    async def announce(self, stop: asyncio.Event) -> None:
+        """Says, once it is true, where it is and what it is not."""
+        while self.problems() and not stop.is_set():  # noqa: ASYNC110 - nobody signals readiness
+            await asyncio.sleep(READY_POLL.total_seconds())
+        sys.stdout.write(
+            f"Tocsin is up in memory: gRPC on {self.address}.\n"
+            "NOTHING IS DURABLE: when this ends, all reminders are gone. "
+            "Loopback HTTP is allowed for webhooks. Ctrl-C stops it.\n"
+        )
+        sys.stdout.flush()
+
+
+async def run_named(name: str, service: Service, stop: asyncio.Event) -> None:
+    """Its log lines carry its name."""
+    structlog.contextvars.bind_contextvars(service=name)
+    await service.run(stop)

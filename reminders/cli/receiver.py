@@ -1,10 +1,13 @@
-"""The demo's webhook: takes every POST, and measures how late it came."""
+"""The demo's webhook: takes every POST, and measures how late it came. In a thread of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
 from typing import Any
 
 from aiohttp import web
@@ -37,7 +40,7 @@ class Arrival:
 class Receiver:
     """Arrivals, in the order in which they came."""
 
-    arrivals: asyncio.Queue[Arrival] = field(default_factory=asyncio.Queue)
+    arrivals: SimpleQueue[Arrival] = field(default_factory=SimpleQueue)
     seen: dict[str, None] = field(default_factory=dict)
 
     async def take(self, request: web.Request) -> web.Response:
@@ -60,20 +63,46 @@ class Receiver:
         self.seen[key] = None
         if len(self.seen) > _REMEMBERED:
             del self.seen[next(iter(self.seen))]
-        self.arrivals.put_nowait(arrival)
+        self.arrivals.put(arrival)
         return web.json_response({"received": key})
 
 
-@asynccontextmanager
-async def receiving(host: str, port: int) -> AsyncIterator[Receiver]:
-    """A receiver on http://host:port/ for the length of the block."""
+@contextmanager
+def receiving(host: str, port: int) -> Iterator[Receiver]:
+    """A receiver on http://host:port/ for the length of the block.
+
+    Raises:
+        OSError: The port can't be bound.
+    """
     receiver = Receiver()
+    listening: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def serve() -> None:
+        runner = web.AppRunner(_application(receiver), access_log=None, shutdown_timeout=0.5)
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port).start()
+            stop = asyncio.Event()
+            listening.set_result((asyncio.get_running_loop(), stop))
+            await stop.wait()
+        except OSError as error:
+            listening.set_exception(error)
+        finally:
+            await runner.cleanup()
+
+    thread = threading.Thread(target=asyncio.run, args=(serve(),), name="demo-receiver")
+    thread.start()
+    try:
+        loop, stop = listening.result()
+        try:
+            yield receiver
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+    finally:
+        thread.join()
+
+
+def _application(receiver: Receiver) -> web.Application:
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.router.add_post("/{path:.*}", receiver.take)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host, port).start()
-        yield receiver
-    finally:
-        await runner.cleanup()
+    return application

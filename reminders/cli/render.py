@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from tocsin.v1 import reminder_pb2 as pb
 
+from reminders.config.durations import format_duration
+
 NONE = "-"
 
 
@@ -47,8 +49,7 @@ def reminder_details(reminder: pb.Reminder) -> Table:
         if value:
             table.add_row(name, value)
     for number, occurrence in enumerate(reminder.next_occurrences):
-        local, instant = both_times(occurrence)
-        table.add_row("rings" if number == 0 else "then", f"{local}   =   {instant}")
+        table.add_row("rings" if number == 0 else "then", when_text(occurrence))
     return table
 
 
@@ -122,7 +123,7 @@ def delivery_word(delivery: pb.Delivery) -> str:
 def both_times(occurrence: pb.Occurrence) -> tuple[str, str]:
     """When it rings: as promised in its zone, and in UTC."""
     instant = moment(occurrence.fire_time)
-    local = occurrence.planned_local.replace("T", " ")
+    local = local_text(occurrence.planned_local)
     zone = occurrence.time_zone
     return (f"{local} {zone}" if zone and zone != "UTC" else NONE), utc_text(instant)
 
@@ -133,15 +134,22 @@ def schedule_text(schedule: pb.Schedule) -> str:
         case "at":
             return f"at {utc_text(moment(schedule.at))}"
         case "after":
-            return f"after {schedule.after.ToTimedelta()}"
+            return f"{format_duration(schedule.after.ToTimedelta())} after it was asked for"
         case "local":
             local = schedule.local
             return f"{local.date} {local.time} {local.time_zone}".strip()
         case "recurrence":
             rule = schedule.recurrence
-            return f"{rule.rrule or rule.cron} {rule.time_zone}"
+            return f"{rule.rrule or rule.cron} {rule.time_zone}{_end_text(rule)}"
         case _:
             return NONE
+
+
+def _end_text(rule: pb.Recurrence) -> str:
+    """How a rule ends; the server keeps COUNT and UNTIL apart from the rule."""
+    times = f", {rule.max_occurrences} times" if rule.max_occurrences else ""
+    until = f", until {utc_text(moment(rule.until))}" if rule.HasField("until") else ""
+    return times + until
 
 
 def channel_text(channel: pb.Channel) -> str:
@@ -158,6 +166,18 @@ def word(name: str, prefix: str) -> str:
 def moment(timestamp: Timestamp) -> datetime:
     """An aware instant."""
     return timestamp.ToDatetime(tzinfo=UTC)
+
+
+def when_text(occurrence: pb.Occurrence) -> str:
+    """Both in one line; UTC alone where nothing local was promised."""
+    local, instant = both_times(occurrence)
+    return instant if local == NONE else f"{local}  =  {instant}"
+
+
+def local_text(planned: str) -> str:
+    """`2026-12-24 09:00:00`, with the fraction of a second as short as it goes."""
+    text = planned.replace("T", " ")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def utc_text(instant: datetime) -> str:

@@ -34,8 +34,6 @@ class Stack:
 
     grpc_address: str
     services: Sequence[Child]
-    ports: Ports
-    """Remembers the ports of this data folder."""
 
     def ensure_alive(self) -> None:
         """Raises CommandError if a service has ended."""
@@ -51,7 +49,7 @@ def local_stack(data_dir: Path, progress: Progress) -> Iterator[Stack]:
         CommandError: A step failed; says which, why, and what to do.
     """
     settings = checked_settings()
-    _ensure_free(settings.grpc_address)
+    ensure_free(settings.grpc_address)
     given = given_values()
     for name, value in (
         ("cassandra_hosts", ",".join(settings.cassandra_hosts)),
@@ -59,16 +57,20 @@ def local_stack(data_dir: Path, progress: Progress) -> Iterator[Stack]:
     ):
         if name in given:  # perhaps by the file, which `provide` does not read
             os.environ[variable(name)] = value
-    data_dir.mkdir(parents=True, exist_ok=True)
     with _sigterm_as_interrupt(), _servers(data_dir, progress) as endpoints:
-        ports = Ports(data_dir / "services.json")
-        http_ports = _http_ports(settings, ports, set(given))
+        http_ports = _http_ports(settings, remembered_ports(data_dir), set(given))
         environment = _environment(endpoints, http_ports, settings, set(given))
         migrate(environment, progress)
         logs = data_dir / "logs"
         progress("starting scheduler, scanner, expander and dispatcher …")
         with children.running(environment, http_ports, logs, progress) as services:
-            yield Stack(grpc_address=settings.grpc_address, services=services, ports=ports)
+            yield Stack(grpc_address=settings.grpc_address, services=services)
+
+
+def remembered_ports(data_dir: Path) -> Ports:
+    """The ports of this data folder's processes: those of the last run, while they are free."""
+    data_dir.mkdir(parents=True, exist_ok=True)
+    return Ports(data_dir / "services.json")
 
 
 def checked_settings() -> Settings:
@@ -109,12 +111,16 @@ def _servers(data_dir: Path, progress: Progress) -> Iterator[Endpoints]:
 
 @contextmanager
 def _sigterm_as_interrupt() -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    """SIGTERM ends the block as Ctrl-C does, and both do in a shell's background job too, which is
+    started with SIGINT ignored.
+    """
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, signal.default_int_handler) for number in signals]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
 
 
 def _environment(
@@ -142,7 +148,7 @@ def _http_ports(settings: Settings, ports: Ports, given: set[str]) -> dict[str, 
     return chosen
 
 
-def _ensure_free(address: str) -> None:
+def ensure_free(address: str) -> None:
     """Fails if somebody listens there: gRPC would share the port without a word."""
     host, _, port = address.rpartition(":")
     family = socket.AF_INET6 if host.startswith("[") else socket.AF_INET

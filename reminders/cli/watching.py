@@ -117,8 +117,7 @@ def _lines(
     state = render.word(pb.ReminderStatus.Name(reminder.status), "REMINDER_STATUS_")
     line = f"{name}  {state}, version {reminder.version}"
     if reminder.next_occurrences:
-        local, instant = render.both_times(reminder.next_occurrences[0])
-        line += f", rings {instant}" + ("" if local == render.NONE else f" = {local}")
+        line += f", rings {render.when_text(reminder.next_occurrences[0])}"
     happened: list[tuple[str, Message, str]] = []
     for occurrence in reversed(occurrences):
         if occurrence.status == pb.OCCURRENCE_STATUS_PLANNED:

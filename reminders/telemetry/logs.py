@@ -27,9 +27,11 @@ def configure_logging(
     `service`, `instance` and those of the event.
     """
     output = stream or sys.stderr
+    # A person reads one process at a time, and knows which.
+    names = {"service": service} | ({"instance": instance} if style == "json" else {})
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
-        _identity(service, instance),
+        _identity(**names),
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
@@ -55,12 +57,12 @@ def configure_logging(
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
 
 
-def _identity(service: str, instance: str) -> Processor:
+def _identity(**names: str) -> Processor:
     """Says who speaks; several services in one process bind their own name instead."""
 
     def add(_logger: Any, _method: str, event: EventDict) -> EventDict:
-        event.setdefault("service", service)
-        event.setdefault("instance", instance)
+        for key, value in names.items():
+            event.setdefault(key, value)
         return event
 
     return add
