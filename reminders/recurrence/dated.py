@@ -3,10 +3,11 @@
 Work starts at the period or date near `since`, found by arithmetic, never at the rule's start.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
-from itertools import groupby, pairwise
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from reminders.recurrence.cron import Cron
@@ -15,12 +16,14 @@ from reminders.recurrence.errors import RuleInvalid
 from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Overlap
 from reminders.recurrence.rules import Rule
 from reminders.recurrence.slots import Batch, Candidate
-from reminders.recurrence.zones import localize
+from reminders.recurrence.zones import LONGEST_TRANSITION, localize
 
 MOST_TIMES_A_DAY = 1440
 """Of a rule with FREQ=DAILY or longer; more is FREQ=SECONDLY's business."""
 MOST_TIMES_A_SET = 10_000
 """Local times of one period that BYSETPOS may choose from."""
+_AT_ONCE = 8
+"""Local times of a date in one batch."""
 _LONGEST_MOVE = timedelta(days=32)
 """How far past its nominal date a missing-day policy may put an occurrence."""
 _DAY = timedelta(days=1)
@@ -63,7 +66,7 @@ class Dated:
 
         Ends at `LAST_DAY`.
         """
-        since = max(since, self.start)
+        since = max(since, self.start - LONGEST_TRANSITION)
         if isinstance(self.rule, Cron):
             return self._cron(self.rule, since)
         return self._rule(self.rule, since)
@@ -109,19 +112,20 @@ class Dated:
     def _on(
         self, day: Day, times: tuple[time, ...], since: datetime, following: datetime
     ) -> Iterator[Batch]:
-        """One date, hour by hour: a rule for every minute should not compute a whole day."""
-        hours = [(hour, tuple(group)) for hour, group in groupby(times, lambda at: at.hour)]
-        for (_, group), after in pairwise([*hours, (None, ())]):
+        """One date, a few times after `since` at once: minutely cron must not compute a day."""
+        if day.planned == since.date():
+            times = times[bisect_left(times, since.time()) :]
+        for first in range(0, len(times), _AT_ONCE):
+            after = first + _AT_ONCE
             opens = following
-            if after[0] is not None:
-                opens = min(following, datetime.combine(day.planned, time(after[0])))
-            if group and datetime.combine(day.planned, group[-1]) >= since:
-                found = (self._at(day, at) for at in group)
-                yield Batch(
-                    found=tuple(one for several in found for one in several),
-                    opens=opens,
-                    steps=len(group),
-                )
+            if after < len(times):
+                opens = min(following, datetime.combine(day.planned, times[after]))
+            found = (self._at(day, at) for at in times[first:after])
+            yield Batch(
+                found=tuple(one for several in found for one in several),
+                opens=opens,
+                steps=len(times[first:after]),
+            )
 
     def _chosen(
         self, rule: Rule, days: list[Day], times: tuple[time, ...], ends: datetime

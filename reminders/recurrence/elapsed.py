@@ -21,7 +21,7 @@ _UNITS = {Freq.HOURLY: 3600, Freq.MINUTELY: 60, Freq.SECONDLY: 1}
 """Seconds of one period."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
-_END = (datetime.combine(LAST_DAY, datetime.min.time(), UTC) - _EPOCH) // _SECOND
+_END = (datetime.combine(LAST_DAY, datetime.max.time(), UTC) - _EPOCH) // _SECOND + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

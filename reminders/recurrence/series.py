@@ -23,7 +23,14 @@ from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Ove
 from reminders.recurrence.rules import Rule, check_days
 from reminders.recurrence.slots import Candidate
 from reminders.recurrence.walk import Walk, Work
-from reminders.recurrence.zones import Localized, earliest, localize, wall_clock, zone
+from reminders.recurrence.zones import (
+    LONGEST_TRANSITION,
+    Localized,
+    earliest,
+    localize,
+    wall_clock,
+    zone,
+)
 
 MAX_STEPS = 50_000
 """Steps of work (dates, periods, local times looked at) for one occurrence; about 0.1 s."""
@@ -31,8 +38,6 @@ MAX_DATES = 1000
 """EXDATEs, and RDATEs, of one series."""
 _YEARS = range(2, 9999)
 """Outside of them an offset or a margin leaves the range of `datetime`."""
-_LONGEST_TRANSITION = timedelta(hours=25)
-"""No zone ever jumped further: Alaska and the Philippines moved the date line by a day."""
 _MS = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DEFAULTS = CalendarPolicies()
@@ -153,7 +158,7 @@ class Series:
         if isinstance(self._source, Elapsed):
             batches = self._source.batches(passed or self._start)
         else:
-            batches = self._source.batches(self._since(passed))
+            batches = self._source.batches(self._since(passed or self._start))
         return Walk(
             batches,
             (one for one in self._added if passed is None or one.at.instant > passed),
@@ -162,14 +167,12 @@ class Series:
             max_steps=self.max_steps,
         )
 
-    def _since(self, passed: datetime | None) -> datetime:
+    def _since(self, passed: datetime) -> datetime:
         """A local time before which nothing can have an instant after `passed`."""
-        if passed is None:
-            return self.start_local
         local, _ = wall_clock(passed, self._zone)
-        edges = (passed - _LONGEST_TRANSITION, passed + _LONGEST_TRANSITION)
+        edges = (passed - LONGEST_TRANSITION, passed + LONGEST_TRANSITION)
         before, after = (edge.astimezone(self._zone).utcoffset() for edge in edges)
-        return local if before == after else local - _LONGEST_TRANSITION
+        return local if before == after else local - LONGEST_TRANSITION
 
     def _begun(self, one: Candidate, cursor: Cursor) -> bool:
         """Not before the start, nor the cursor's own intent, moved by newer zone data."""

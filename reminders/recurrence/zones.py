@@ -20,6 +20,8 @@ _UTC_NAMES = frozenset({"UTC", "Etc/UTC"})
 _NUMERIC = re.compile(r"(?:UTC|GMT|Z)?\s*[+\-\u2212]?\s*\d{1,2}(?::?\d{2}){0,2}")
 _LONGEST_NAME = 64
 """Characters; longer input gets no search for a similar name."""
+LONGEST_TRANSITION = timedelta(hours=25)
+"""No zone ever jumped further: Alaska and the Philippines changed sides of the date line."""
 _SECOND = timedelta(seconds=1)
 
 # What people write for a zone that names none, and the place that most of them mean. Several are
