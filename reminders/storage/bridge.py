@@ -7,8 +7,9 @@ completions.
 
 import asyncio
 from collections import deque
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 from cassandra import OperationTimedOut, RequestExecutionException
@@ -17,6 +18,7 @@ from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.pool import NoConnectionsAvailable
 from cassandra.protocol import RequestExecutionException as ServerRequestError
 from cassandra.protocol import ServerError
+from cassandra.query import dict_factory
 
 from reminders.errors import StoreUnavailable
 from reminders.storage.wire import Mutation, batch
@@ -62,6 +64,10 @@ async def together(steps: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return [task.result() for task in tasks]
 
 
+Done = Callable[[Any, BaseException | None], None]
+"""Told the rows or the driver's error."""
+
+
 class Bridge:
     """Sends requests from one event loop."""
 
@@ -69,7 +75,7 @@ class Bridge:
         self._session = session
         self._profile = session.get_execution_profile(EXEC_PROFILE_DEFAULT)
         self._loop = asyncio.get_running_loop()
-        self._completed: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._completed: deque[tuple[Done, Any, BaseException | None]] = deque()
         self._woken = False
         self._singles = asyncio.Semaphore(MAX_SINGLE_REQUESTS)
 
@@ -77,44 +83,46 @@ class Bridge:
         """The rows of one bound statement. Raises the driver's errors: see `translated`."""
         async with self._singles:
             future = self._loop.create_future()
-            self._session.execute_async(bound).add_callbacks(
-                self._succeeded, self._failed, callback_args=(future,), errback_args=(future,)
-            )
+            self._expect(self._session.execute_async(bound), partial(_resolve, future))
             rows: list[Row] | None = await future
             return rows or []
 
-    def batch(
-        self, mutations: Sequence[Mutation], *, conditional: bool = False, row_factory: Any = None
-    ) -> asyncio.Future[Any]:
-        """Sends rows as one unlogged batch. Raises the driver's errors when awaited."""
-        future = self._loop.create_future()
-        response = batch(
-            self._session,
-            self._profile,
-            mutations,
-            conditional=conditional,
-            row_factory=row_factory,
-        )
-        response.add_callbacks(
-            self._succeeded, self._failed, callback_args=(future,), errback_args=(future,)
-        )
+    def send(self, mutations: Sequence[Mutation], done: Done) -> None:
+        """Sends rows as one unlogged batch; calls `done` in the loop, with the driver's error or
+        None.
+        """
+        response = batch(self._session, self._profile, mutations)
+        self._expect(response, done)
         response.send_request()
-        return future
+
+    async def run_conditional(self, mutations: Sequence[Mutation]) -> list[dict[str, Any]]:
+        """The same for conditional rows of one partition: what the server says, by column name."""
+        response = batch(
+            self._session, self._profile, mutations, conditional=True, row_factory=dict_factory
+        )
+        future = self._loop.create_future()
+        self._expect(response, partial(_resolve, future))
+        response.send_request()
+        rows: list[dict[str, Any]] = await future
+        return rows
+
+    def _expect(self, response: Any, done: Done) -> None:
+        response.add_callbacks(
+            self._succeeded, self._failed, callback_args=(done,), errback_args=(done,)
+        )
 
     # on the driver's thread, or on ours where sending failed at once
 
-    def _succeeded(self, rows: Any, future: asyncio.Future[Any]) -> None:
-        self._complete(future, rows, None)
+    def _succeeded(self, rows: Any, done: Done) -> None:
+        self._complete(done, rows, None)
 
-    def _failed(self, error: BaseException, future: asyncio.Future[Any]) -> None:
-        self._complete(future, None, error)
+    def _failed(self, error: BaseException, done: Done) -> None:
+        self._complete(done, None, error)
 
-    def _complete(
-        self, future: asyncio.Future[Any], rows: Any, error: BaseException | None
-    ) -> None:
+    def _complete(self, done: Done, rows: Any, error: BaseException | None) -> None:
         # Append first, then look at the flag; `_drain` clears it first, then pops. So whatever is
         # appended after its last pop sees the flag cleared and wakes the loop again.
-        self._completed.append((future, rows, error))
+        self._completed.append((done, rows, error))
         if not self._woken:
             self._woken = True
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
@@ -123,10 +131,14 @@ class Bridge:
     def _drain(self) -> None:
         self._woken = False
         while self._completed:
-            future, rows, error = self._completed.popleft()
-            if future.done():  # the caller was cancelled
-                continue
-            if error is None:
-                future.set_result(rows)
-            else:
-                future.set_exception(error)
+            done, rows, error = self._completed.popleft()
+            done(rows, error)
+
+
+def _resolve(future: asyncio.Future[Any], rows: Any, error: BaseException | None) -> None:
+    if future.done():  # the caller was cancelled
+        return
+    if error is None:
+        future.set_result(rows)
+    else:
+        future.set_exception(error)

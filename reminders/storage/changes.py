@@ -57,7 +57,7 @@ class Changes:
             record.reminder_id,
             record.version - 1,
         )
-        return await self._decide("records.begin", bound, record.reminder_id, verdict)
+        return await self._decide("records.begin", bound, change, verdict)
 
     async def end(self, record: Record, change: Change) -> bool:
         """See `reminders.ports.Records.end`."""
@@ -82,12 +82,16 @@ class Changes:
             change.version,
             change.request_id,
         )
-        return await self._decide("records.end", bound, record.reminder_id, verdict)
+        return await self._decide("records.end", bound, change, verdict)
 
     def _ttl(self, record: Record, change: Change) -> int:
         return self._access.expiry.record(record, (*change.revoked, *change.planned))
 
-    async def _decide(self, operation: str, bound: Any, reminder_id: str, verdict: Verdict) -> bool:
+    async def _decide(self, operation: str, bound: Any, change: Change, verdict: Verdict) -> bool:
+        """Where the answer is "not applied" but shows our own id, an earlier try of ours
+        applied.
+        """
+        reminder_id, request_id = change.previous.reminder_id, change.request_id
         with translated(operation):
             for attempt in range(ATTEMPTS):
                 if attempt:
@@ -100,7 +104,7 @@ class Changes:
                 else:
                     if rows[0][0]:
                         return True
-                    if attempt == 0:
+                    if attempt == 0 and request_id not in rows[0]:
                         return False
                 decided = verdict(*await self._read(reminder_id))
                 if decided is not None:

@@ -16,12 +16,11 @@ from typing import Any
 from zlib import crc32
 
 import msgspec
-from cassandra.query import dict_factory
 
 from reminders.model.record import DedupClaim
 from reminders.storage.access import Access
 from reminders.storage.bridge import UNAVAILABLE, together, translated
-from reminders.storage.wire import Mutation, integer
+from reminders.storage.wire import Mutation, framed, integer, text
 
 BUCKETS = 64
 """Fixed for the life of a keyspace. Few, so that a call of 500 keys makes batches; ten million keys
@@ -137,9 +136,7 @@ class CassandraDedupKeys:
         for attempt in range(ATTEMPTS):
             try:
                 async with self._in_flight:
-                    rows = await self._access.bridge.batch(
-                        batch, conditional=True, row_factory=dict_factory
-                    )
+                    rows = await self._access.bridge.run_conditional(batch)
             except UNAVAILABLE:
                 if attempt == ATTEMPTS - 1:
                     raise
@@ -154,9 +151,9 @@ class CassandraDedupKeys:
         )
         row = self._row(
             integer(bucket),
-            claim.namespace.encode(),
-            claim.key.encode(),
-            _encode(stored),
+            text(claim.namespace),
+            text(claim.key),
+            framed(_encode(stored)),
             integer(self._access.expiry.dedup(claim.expires_at)),
         )
         return Mutation(row, 1)

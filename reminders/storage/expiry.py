@@ -89,7 +89,8 @@ class Expiry:
         if record.status is Status.SCHEDULED:
             if isinstance(record.definition.schedule, Recurring):
                 return 0
-            end = max((end, *(entry.key.ring_at for entry in entries)))
+            for entry in entries:
+                end = max(end, entry.key.ring_at)
         end += record.definition.policies.expire_after
         return self._ttl(to_us(end) + self._retention_us)
 

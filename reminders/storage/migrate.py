@@ -19,7 +19,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from cassandra import InvalidRequest, OperationTimedOut, Timeout
 from cassandra.cluster import Session
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed, wait_random
 
 from reminders.errors import StoreUnavailable
 from reminders.storage.bridge import translated
@@ -37,6 +39,7 @@ LOCK_POLL_S = 0.3
 PATIENCE_S = 300.0
 """How long a process waits for another one's run."""
 SCHEMA_TIMEOUT_S = 60.0
+SCHEMA_SETTLES_S = 15.0
 MINUTE_US = 60 * SECOND_US
 
 _CQL = {s.name: s.text for s in parse((MIGRATIONS / "bookkeeping.cql").read_text())}
@@ -90,14 +93,15 @@ def check(session: Session, settings: StorageSettings) -> None:
 
     A keyspace that is ahead of this release is fine: processes are upgraded one by one. Blocks.
     """
-    if session.cluster.metadata.keyspaces[settings.keyspace].tables.get("migrations") is None:
+    if session.execute(_CQL["table_seen"], (settings.keyspace,)).one() is None:
         raise KeyspaceRefused(keyspace=settings.keyspace, problem="is empty: run `tocsin migrate`")
     applied = _applied(session)
     missing = [m.number for m in known() if m.number not in applied]
     shards = _shards(session) if not missing else None
     if shards is None:
+        lacks = f"migrations {missing}" if missing else "its number of shards"
         raise KeyspaceRefused(
-            keyspace=settings.keyspace, problem=f"lacks migrations {missing}: run `tocsin migrate`"
+            keyspace=settings.keyspace, problem=f"lacks {lacks}: run `tocsin migrate`"
         )
     _check_shards(settings, shards)
 
@@ -121,6 +125,25 @@ def _check_shards(settings: StorageSettings, stored: int) -> None:
         )
 
 
+_once_visible = Retrying(
+    retry=retry_if_exception_type(InvalidRequest),
+    wait=wait_fixed(0.2),
+    stop=stop_after_delay(SCHEMA_SETTLES_S),
+    reraise=True,
+)
+"""Runs a step on what another process has just created: a node shows it in its schema tables before
+it knows it."""
+
+
+_through_time_outs = Retrying(
+    retry=retry_if_exception_type((Timeout, OperationTimedOut)),
+    wait=wait_random(0.1, 0.6),
+    stop=stop_after_delay(SCHEMA_TIMEOUT_S),
+    reraise=True,
+)
+"""Processes that ask for the lock at once time each other's LWTs out."""
+
+
 class Migrator:
     """One run."""
 
@@ -132,9 +155,9 @@ class Migrator:
     def run(self) -> list[int]:
         """See `migrate`."""
         self._ensure_keyspace()
-        self._session.set_keyspace(self._settings.keyspace)
+        _once_visible(self._session.set_keyspace, self._settings.keyspace)
         self._ensure_table()
-        self._lock()
+        _once_visible(self._lock)
         try:
             applied = _applied(self._session)
             done = [m.number for m in known() if self._apply(m, applied)]
@@ -144,7 +167,9 @@ class Migrator:
         return done
 
     def _execute(self, statement: str, *values: Any) -> Any:
-        return self._session.execute(_CQL[statement], values, timeout=SCHEMA_TIMEOUT_S).one()
+        """The first row. All of the migrator's statements may be repeated, its LWTs as well."""
+        session, text = self._session, _CQL[statement]
+        return _through_time_outs(session.execute, text, values, timeout=SCHEMA_TIMEOUT_S).one()
 
     def _ddl(self, text: str) -> None:
         """Waits until all nodes agree on the schema; the driver does as well, but goes on if they
@@ -156,7 +181,7 @@ class Migrator:
             raise StoreUnavailable(operation="migrate: schema agreement")
 
     def _ensure_keyspace(self) -> None:
-        if self._settings.keyspace in self._session.cluster.metadata.keyspaces:
+        if self._execute("keyspace_seen", self._settings.keyspace) is not None:
             return
         copies = dict(self._settings.replication)
         simple = copies.pop("", None)
@@ -172,7 +197,7 @@ class Migrator:
 
     def _ensure_table(self) -> None:
         keyspace = self._settings.keyspace
-        if "migrations" in self._session.cluster.metadata.keyspaces[keyspace].tables:
+        if self._execute("table_seen", keyspace) is not None:
             return
         table_id = uuid.uuid5(uuid.NAMESPACE_URL, f"tocsin:{keyspace}.migrations")
         self._ddl(_CQL["create_table"].format(table_id=table_id))

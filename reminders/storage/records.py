@@ -45,8 +45,9 @@ class CassandraRecords:
                     yield Mutation(own.rows + others.rows, own.statements + others.statements)
 
         await self._access.creates.write(small(), "records.create")
-        await self._access.creates.write((own for own, _ in large), "records.create")
-        await self._access.creates.write((others for _, others in large), "records.create")
+        if large:
+            await self._access.creates.write((own for own, _ in large), "records.create")
+            await self._access.creates.write((others for _, others in large), "records.create")
 
     async def read(self, reminder_id: str) -> Stored | None:
         """One query; more only where none of the newest live entries is of the record's version."""

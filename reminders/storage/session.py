@@ -49,6 +49,10 @@ from reminders.storage.settings import StorageSettings
 log = structlog.get_logger(__name__)
 
 SOCKET_OPTIONS = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
+PROTOCOL_VERSION = 4
+"""Version 5 sums every segment in Python and gives up the GIL to do so: grouped writes then cost 27
+instead of 21 µs of CPU a create, at two thirds of the rate. What it adds is of no use here: results
+of named columns don't change."""
 RECONNECT_FIRST_S = 0.5
 RECONNECT_MAX_S = 5.0
 
@@ -96,6 +100,7 @@ def make_cluster(settings: StorageSettings) -> Cluster:
         connection_class=LibevConnection,  # AsyncioConnection broke under load (FACTS)
         sockopts=SOCKET_OPTIONS,
         compression=False,
+        protocol_version=PROTOCOL_VERSION,
         reconnection_policy=ExponentialReconnectionPolicy(RECONNECT_FIRST_S, RECONNECT_MAX_S),
         monitor_reporting_enabled=False,
     )
@@ -134,7 +139,9 @@ def connect(settings: StorageSettings, keyspace: str | None) -> tuple[Cluster, S
 def _connect_once(settings: StorageSettings, keyspace: str | None) -> tuple[Cluster, Session]:
     cluster = make_cluster(settings)
     try:
-        session = cluster.connect(keyspace)
+        session = cluster.connect()
+        if keyspace is not None:
+            session.set_keyspace(keyspace)  # apart from connect, which hides that there is none
     except BaseException:
         cluster.shutdown()
         raise

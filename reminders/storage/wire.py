@@ -26,8 +26,43 @@ _UNLOGGED = 1
 _PREPARED = 1
 _SERIAL_FLAG = 0x10
 
-bigint = Struct(">q").pack
-integer = Struct(">i").pack
+_bigint = Struct(">iq").pack
+_integer = Struct(">ii").pack
+_bigint_integer = Struct(">iqii").pack
+_integer_bigint = Struct(">iiiq").pack
+
+
+# Values as they stand in a row: length and bytes. Neighbours of fixed size are packed at once.
+
+
+def framed(value: bytes) -> bytes:
+    """A blob, or text as UTF-8."""
+    return _length(len(value)) + value
+
+
+def text(value: str) -> bytes:
+    """A text."""
+    return framed(value.encode())
+
+
+def bigint(value: int) -> bytes:
+    """A bigint or a timestamp."""
+    return _bigint(8, value)
+
+
+def integer(value: int) -> bytes:
+    """An int."""
+    return _integer(4, value)
+
+
+def bigint_integer(first: int, second: int) -> bytes:
+    """A bigint and an int, such as stamp and TTL."""
+    return _bigint_integer(8, first, 4, second)
+
+
+def integer_bigint(first: int, second: int) -> bytes:
+    """An int and a bigint."""
+    return _integer_bigint(4, first, 8, second)
 
 
 class Mutation(NamedTuple):
@@ -64,12 +99,8 @@ class Prepared:
         return self.statement.bind(values)
 
     def row(self, *values: bytes) -> bytes:
-        """For a batch; values serialized already, all of them, none null."""
-        parts = [self._head]
-        for value in values:
-            parts.append(_length(len(value)))
-            parts.append(value)
-        return b"".join(parts)
+        """For a batch; framed values, all of them, in the statement's order, none null."""
+        return self._head + b"".join(values)
 
 
 class _RawBatch(BatchMessage):  # type: ignore[misc]

@@ -25,20 +25,27 @@ from reminders.storage.bridge import UNAVAILABLE
 from reminders.storage.wire import Mutation
 
 MAX_IN_FLIGHT = 8
+MAX_FULL_IN_FLIGHT = 16
+"""Beyond eight only full batches are sent: they hide the way there and back, while items of few
+callers had better gather."""
 MAX_ITEMS = 20
 MAX_BYTES = 32 * 1024
 """A default cluster refuses a batch of more than 50 KiB."""
+TURN_ITEMS = 2 * MAX_ITEMS
 MAX_WAITING_ITEMS = 2_000
 MAX_WAITING_BYTES = 8 * 1024 * 1024
 
 NOTHING_THERE = (Unavailable, NoHostAvailable)
 
 
+Done = Callable[[Any, BaseException | None], None]
+
+
 class Sender(Protocol):
     """Sends one batch."""
 
-    def batch(self, mutations: list[Mutation]) -> asyncio.Future[Any]:
-        """The future fails with the driver's errors."""
+    def send(self, mutations: list[Mutation], done: Done) -> None:
+        """Calls `done` in a later turn of the loop, with the driver's error or None."""
 
 
 class _Call:
@@ -74,7 +81,7 @@ class _Item:
         self.since = since
 
 
-Landed = Callable[[list[_Item], asyncio.Future[Any]], None]
+Landed = Callable[[list[_Item], Any, BaseException | None], None]
 
 
 class GroupWriter:
@@ -101,40 +108,45 @@ class GroupWriter:
         """
         call = _Call(operation, self._loop.create_future())
         try:
-            for mutation in mutations:
-                while not self._room.is_set():
+            for number, mutation in enumerate(mutations, 1):
+                while not self._has_room():
+                    self._room.clear()
                     await self._room.wait()
                 call.open += 1
                 self._waiting.append(_Item(mutation, call, self._loop.time()))
-                self._waiting_bytes += mutation.size
-                self._note_room()
+                self._waiting_bytes += len(mutation.rows)
                 self._schedule()
+                if number % TURN_ITEMS == 0:  # making rows is work: let the loop send meanwhile
+                    await asyncio.sleep(0)
             call.close_one()
             await call.settled
         finally:
             call.settled.cancel()  # no caller any more: what still waits is not sent
 
-    def _note_room(self) -> None:
-        full = len(self._waiting) >= MAX_WAITING_ITEMS or self._waiting_bytes >= MAX_WAITING_BYTES
-        if full:
-            self._room.clear()
-        else:
-            self._room.set()
+    def _has_room(self) -> bool:
+        return len(self._waiting) < MAX_WAITING_ITEMS and self._waiting_bytes < MAX_WAITING_BYTES
 
     def _schedule(self) -> None:
         """In the loop's next turn, so that callers of one turn share a batch."""
-        if not self._scheduled and self._in_flight < MAX_IN_FLIGHT:
+        if not self._scheduled and self._may_send():
             self._scheduled = True
             self._loop.call_soon(self._pump)
 
     def _pump(self) -> None:
         self._scheduled = False
-        while self._in_flight < MAX_IN_FLIGHT and self._waiting:
+        while self._waiting and self._may_send():
             group = self._take()
             if group:
                 self._in_flight += 1
                 self._send(group, self._landed)
-        self._note_room()
+        if self._has_room():
+            self._room.set()
+
+    def _may_send(self) -> bool:
+        if self._in_flight < MAX_IN_FLIGHT:
+            return True
+        full = len(self._waiting) >= MAX_ITEMS or self._waiting_bytes >= MAX_BYTES
+        return full and self._in_flight < MAX_FULL_IN_FLIGHT
 
     def _take(self) -> list[_Item]:
         group: list[_Item] = []
@@ -156,16 +168,14 @@ class GroupWriter:
         return group
 
     def _send(self, group: list[_Item], landed: Landed) -> None:
+        done = partial(landed, group)
         try:
-            sent = self._sender.batch([item.mutation for item in group])
+            self._sender.send([item.mutation for item in group], done)
         except Exception as error:  # noqa: BLE001 - whatever it is, the callers must hear of it
-            sent = self._loop.create_future()
-            sent.set_exception(error)
-        sent.add_done_callback(partial(landed, group))
+            self._loop.call_soon(done, None, error)
 
-    def _landed(self, group: list[_Item], sent: asyncio.Future[Any]) -> None:
+    def _landed(self, group: list[_Item], _rows: Any, error: BaseException | None) -> None:
         self._in_flight -= 1
-        error = sent.exception()
         if error is None:
             for item in group:
                 item.call.close_one()
@@ -176,8 +186,7 @@ class GroupWriter:
                 self._send([item], self._landed_alone)
         self._pump()
 
-    def _landed_alone(self, group: list[_Item], sent: asyncio.Future[Any]) -> None:
-        error = sent.exception()
+    def _landed_alone(self, group: list[_Item], _rows: Any, error: BaseException | None) -> None:
         if error is None:
             group[0].call.close_one()
         else:

@@ -109,8 +109,9 @@ class MemoryRecords(Points):
         )
         if begun and reminder is not None:
             reminder.decide(record, change)
+        repeated = reminder is not None and reminder.change == change
         await self._point("records.begin.done")
-        return begun
+        return begun or repeated
 
     async def end(self, record: Record, change: Change) -> bool:
         """Compares and sets."""

@@ -1,0 +1,26 @@
+"""Where bodies go."""
+
+import pytest
+
+from reminders.model.entry import Kind
+from reminders.storage.layout import INLINE_BODY_LIMIT, bare, body_by_reference, due_form
+from tests.contract.store.samples import entry
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_only_large_bodies_of_occurrences_stand_apart(kind: Kind) -> None:
+    """Retries, parked and finish entries have no live entry of their own id."""
+    small = entry(kind=kind, body=b"b" * INLINE_BODY_LIMIT)
+    large = entry(kind=kind, body=b"b" * (INLINE_BODY_LIMIT + 1))
+    assert not body_by_reference(small)
+    assert due_form(small) is small
+    assert body_by_reference(large) == (kind is Kind.OCCURRENCE)
+    assert due_form(large).body == (b"" if kind is Kind.OCCURRENCE else large.body)
+
+
+def test_bare() -> None:
+    """Nothing but the body goes."""
+    one = entry()
+    assert bare(one).body == b""
+    assert bare(one).key == one.key
+    assert bare(bare(one)) == bare(one)
