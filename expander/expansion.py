@@ -3,25 +3,36 @@
 ```
  live entry written ──▶ record read again: same version, not changing? ──▶ index row, due entry
 ```
-Either the changer's read of the live entries sees ours and makes it void, or our second read sees
-the
-change and leaves the due entry unwritten.
+Either the changer, who reads the live entries after its change began, sees ours and makes it void,
+or our second read sees the change and leaves the due entry unwritten.
+
+After downtime the next occurrence may itself be long past, and the one after it, and so on. Those
+that the catch-up policy would skip are passed over here, in one go and with one row in the ledger:
+one by one, a rule that rings more often than the trailing scan comes by would never catch up.
 """
 
+from datetime import datetime
 from enum import StrEnum
 
 import structlog
 
 from reminders.lifecycle import Reminders
+from reminders.lifecycle.catching_up import overtaken
+from reminders.lifecycle.planning import AHEAD
 from reminders.lifecycle.writing import stamp_of
-from reminders.model.entry import DueEntry
-from reminders.model.record import Status, Stored
+from reminders.model.entry import DueEntry, EntryState, Fate, Occurrence
+from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.model.record import Record, Status, Stored
 from reminders.platform import Platform
+from reminders.recurrence import RecurrenceError
 
 log = structlog.get_logger(__name__)
 
-KEPT = 2
-"""Live entries that stay: the furthest is what the next expansion goes on from."""
+KEPT = 4
+"""Live entries that stay, as many as a read of the record brings: the furthest is what the next
+expansion goes on from, and with fewer a read would go through all that was ever dropped."""
+RUN = 1000
+"""Occurrences passed over in one expansion, about 20 ms; the next expansion goes on."""
 
 
 class Expanded(StrEnum):
@@ -32,6 +43,8 @@ class Expanded(StrEnum):
     """The next occurrence was planned already: as many lie ahead as should."""
     ENDED = "ended"
     """The rule has no further occurrence."""
+    BROKEN = "broken"
+    """The rule can't be computed any more, such as when its zone is gone: it ends here."""
     OVERTAKEN = "overtaken"
     """The reminder was changed or ended, or is gone: its new version has its own entries."""
 
@@ -56,62 +69,127 @@ class Expansion:
         return result
 
     async def _expand(self, fired: DueEntry) -> Expanded:
-        stored = await self._store.records.read(fired.reminder_id)
-        if stored is not None and stored.change is not None:
-            stored = await self._finish(fired.reminder_id)
+        known_at = self._clock.now()
+        stored = await self._finish(fired.reminder_id)
         if stored is None or not _current(stored, fired):
             return Expanded.OVERTAKEN
-        later = tuple(entry for entry in stored.current if entry.key > fired.key)
-        if len(later) >= KEPT:
-            await self._repair(stored, later)
+        later = tuple(each for each in stored.current if _order(each) > _order(fired))
+        if len(later) >= AHEAD:
+            await self._repair(stored, later, known_at)
             return Expanded.THERE
-        following = self._planner.following(stored.record, stored.current or (fired,))
+        try:
+            following = await self._following(stored.record, stored.current or (fired,))
+        except RecurrenceError as error:
+            log.exception("rule.broken", reminder_id=fired.reminder_id, why=str(error))
+            return Expanded.BROKEN
         if not following:
-            await self._repair(stored, later)
+            await self._repair(stored, later, known_at)
             return Expanded.ENDED
         if not await self._write(stored, following):
             return Expanded.OVERTAKEN
         await self._drop_old(stored, fired, following)
         return Expanded.WRITTEN
 
+    # --- the next one ---------------------------------------------------------------------------
+
+    async def _following(self, record: Record, live: tuple[DueEntry, ...]) -> tuple[DueEntry, ...]:
+        """The next one that may still ring."""
+        coming = self._planner.after(record, live, limit=2)
+        if self._overtaken(record, coming) is not None:
+            run = self._planner.after(record, live, limit=RUN + 2)
+            length = 0
+            while length < RUN and self._overtaken(record, run[length : length + 2]) is not None:
+                length += 1
+            await self._pass_over(record, run[:length])
+            coming = run[length : length + 2]
+        return self._planner.entries(record, coming[:1], coming[1:])
+
+    def _overtaken(self, record: Record, coming: list[Occurrence]) -> str | None:
+        """Why the first of these is skipped, if it is."""
+        if not coming:
+            return None
+        policies = record.definition.policies
+        return overtaken(
+            policies.catch_up,
+            policies.catch_up_max_age,
+            fire_at=coming[0].fire_at,
+            next_at=coming[1].fire_at if len(coming) > 1 else None,
+            now=self._clock.now(),
+        )
+
+    async def _pass_over(self, record: Record, run: list[Occurrence]) -> None:
+        """On record before anything after it is written. A repeat finds the same run, or a longer
+        one, and replaces the row.
+        """
+        reason = self._overtaken(record, run[:2])
+        row = LedgerRow(
+            namespace=record.namespace,
+            reminder_id=record.reminder_id,
+            reminder_version=record.version,
+            occurrence=run[0],
+            ended=OccurrenceStatus.SKIPPED,
+            reason=reason or "superseded",
+            skipped_through=run[-1],
+            skipped_count=len(run),
+        )
+        await self._store.ledger.write([row], at=self._clock.now())
+        log.info("occurrences.skipped", reminder_id=record.reminder_id, count=len(run))
+
     async def _write(self, stored: Stored, following: tuple[DueEntry, ...]) -> bool:
         record = stored.record
         await self._store.records.add_live(following, stamp=record.stamp)
+        known_at = self._clock.now()
         again = await self._store.records.read(record.reminder_id)
         if again is None or again.change is not None or again.record.version != record.version:
             return False
         await self._store.users.add(following, record.definition.user_id, stamp=record.stamp)
-        await self._writer.put(following, stamp=record.stamp)
+        await self._writer.put(following, stamp=record.stamp, known_at=known_at)
         return True
 
-    async def _repair(self, stored: Stored, later: tuple[DueEntry, ...]) -> None:
+    async def _repair(
+        self, stored: Stored, later: tuple[DueEntry, ...], known_at: datetime
+    ) -> None:
         """Writes the due entry that an expander which died after its live entry did not write."""
         record = stored.record
         for entry in later:
             if await self._store.due.read(entry.key) is None:
                 whole = self._planner.whole(record, entry)
                 await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
-                await self._writer.put([whole], stamp=record.stamp)
+                await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
+
+    # --- the old ones ---------------------------------------------------------------------------
 
     async def _drop_old(
         self, stored: Stored, fired: DueEntry, following: tuple[DueEntry, ...]
     ) -> None:
         """Keeps the partition small. An entry that may still ring keeps its live entry: a cancel
-        must see it.
+        must see it, and its body may stand there.
         """
-        ordered = sorted((*stored.current, *following), key=lambda entry: entry.key)
-        old = {entry.key.entry_id for entry in stored.live if entry.version < fired.version}
-        for entry in ordered[:-KEPT]:
-            if entry.key != fired.key:
-                state = await self._store.due.read(entry.key)
-                if state is not None and state.handled_at is None:
-                    continue
-            old.add(entry.key.entry_id)
+        current = sorted((*stored.current, *following), key=_order)
+        older = [entry for entry in stored.live if entry.version < fired.version]
+        old = [
+            entry.key.entry_id
+            for entry in (*older, *current[:-KEPT])
+            if entry.key != fired.key and _over(await self._store.due.read(entry.key), entry, fired)
+        ]
         if old:
             await self._store.records.drop_live(
-                stored.record.reminder_id, sorted(old), stamp=stamp_of(self._clock.now())
+                stored.record.reminder_id, old, stamp=stamp_of(self._clock.now())
             )
 
 
 def _current(stored: Stored, fired: DueEntry) -> bool:
     return stored.record.version == fired.version and stored.record.status is Status.SCHEDULED
+
+
+def _order(entry: DueEntry) -> tuple[datetime, str]:
+    """Of a rule's occurrences; by `ring_at`, one that was moved would change places."""
+    assert entry.occurrence is not None
+    return entry.occurrence.planned_at, entry.occurrence.occurrence_id
+
+
+def _over(state: EntryState | None, entry: DueEntry, fired: DueEntry) -> bool:
+    """Whether it will not ring any more. A row that is missing may be one that a repair writes."""
+    if state is None or state.fate is Fate.VOID:
+        return entry.version < fired.version
+    return state.handled_at is not None

@@ -12,6 +12,7 @@ from reminders.model.entry import DueEntry, EntryState, Fate
 from reminders.platform import Platform
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer
 from scanner.metrics import Metrics
+from scanner.recent import Recent
 
 log = structlog.get_logger(__name__)
 
@@ -21,6 +22,10 @@ UNDER_WAY = timedelta(seconds=10)
 """After an answer to its claim, the trailing scan leaves an entry alone for so long."""
 AGAIN = timedelta(milliseconds=100)
 """Between tries while Redis does not answer."""
+MAX_BACKLOG = 20_000
+"""Entries whose time has come and that wait for their claim: above it, no more are read."""
+REFIRED = timedelta(seconds=60)
+"""After `fires` was told again of an entry, it is not told once more for so long."""
 
 
 class Lead:
@@ -56,13 +61,14 @@ class Lead:
         self._later = later
         self._queue: deque[Copy] = deque()
         self._held: set[str] = set()
-        self._answered: dict[str, datetime] = {}
+        self._answered = Recent(platform.clock, UNDER_WAY)
+        self.refired = Recent(platform.clock, REFIRED)
         self._wake = asyncio.Event()
 
     @property
-    def backlog(self) -> int:
-        """Entries whose time has come and that are not claimed yet."""
-        return len(self._queue)
+    def full(self) -> bool:
+        """Whether to read no more: what is due can't be claimed as fast as it comes."""
+        return self.congested or len(self._queue) >= MAX_BACKLOG
 
     def take(self, copy: Copy) -> bool:
         """Whether an entry is new in this lead's hands (heap or queue); then it is now."""
@@ -77,15 +83,7 @@ class Lead:
         nothing.
         """
         entry_id = entry.key.entry_id
-        if entry_id in self._held:
-            return True
-        answered = self._answered.get(entry_id)
-        return answered is not None and answered + UNDER_WAY > self._clock.now()
-
-    def forget(self) -> None:
-        """Drops answers that are too old to matter; once a round of the trailing scan."""
-        horizon = self._clock.now() - UNDER_WAY
-        self._answered = {key: at for key, at in self._answered.items() if at > horizon}
+        return entry_id in self._held or entry_id in self._answered
 
     def ring(self, copy: Copy) -> None:
         """Its time has come: claim it next."""
@@ -117,9 +115,9 @@ class Lead:
                 log.warning("claims.unavailable", shard=self.shard, operation=error.operation)
                 await self._clock.sleep_until(self._clock.now() + AGAIN)
 
-    async def drain(self) -> None:
-        """Claims what has come due already, then ends."""
-        while self._queue and not self.lost.is_set() and not self.congested:
+    async def drain(self, until: datetime) -> None:
+        """Claims what has come due already, then ends. What is left `until` then, others find."""
+        while self._queue and not self.lost.is_set() and self._clock.now() < until:
             await self._clock.sleep_until(self._clock.now() + timedelta(milliseconds=10))
         self.end("drained")
 
@@ -136,6 +134,7 @@ class Lead:
             self.end(answers.name.lower())
             return
         now = self._clock.now()
+        stale = []
         for copy, answer in zip(batch, answers, strict=True):
             self._metrics.claimed(copy, answer, now)
             if answer is ClaimAnswer.EARLY:
@@ -143,9 +142,10 @@ class Lead:
                 continue
             entry_id = copy.state.entry.key.entry_id
             self._held.discard(entry_id)
-            self._answered[entry_id] = now
+            self._answered.add(entry_id)
             if answer is ClaimAnswer.STALE:
-                await self._read_again(copy)
+                stale.append(copy)
+        await asyncio.gather(*map(self._read_again, stale))
 
     async def _read_again(self, copy: Copy) -> None:
         """A copy so old that a void may have come and gone: only what is stored now counts."""

@@ -2,12 +2,14 @@
 
 from datetime import datetime, timedelta
 
+import msgspec
 import structlog
 
 from reminders.buckets import MINUTE, minute_of
 from reminders.errors import StoreUnavailable
+from reminders.lifecycle.catching_up import LATE
 from reminders.model.codec import decode_entry
-from reminders.model.entry import DueKey, EntryState
+from reminders.model.entry import DueEntry, DueKey, EntryState, Kind
 from reminders.platform import Platform
 from reminders.ports import Copy
 from scanner.lead import Lead, is_open
@@ -20,6 +22,9 @@ SLICE = timedelta(seconds=10)
 PAGE = 500
 """Rows of one read."""
 AGAIN = timedelta(milliseconds=500)
+BEHIND = timedelta(seconds=15)
+"""What is this far past was not read in time: it is left to the trailing scan, which asks the
+catch-up policy first."""
 
 
 class Reader:
@@ -45,21 +50,26 @@ class Reader:
 
     async def run(self, lead: Lead) -> None:
         """Until the lead ends."""
-        assert lead.read_through is not None
         while not lead.lost.is_set():
-            start = lead.read_through
-            end = self._slice_end(start)
-            await self._clock.sleep_until(end - self._lookahead)
-            if lead.lost.is_set():
-                return
-            if self._timer.full:
-                await self._clock.sleep_until(self._clock.now() + AGAIN)
-                continue
             try:
-                await self._slice(lead, start, end)
+                await self._next_slice(lead)
             except StoreUnavailable as error:
                 log.warning("slice.unavailable", shard=lead.shard, operation=error.operation)
                 await self._clock.sleep_until(self._clock.now() + AGAIN)
+
+    async def _next_slice(self, lead: Lead) -> None:
+        assert lead.read_through is not None
+        await self._room(lead)
+        start = max(lead.read_through, self._clock.now() - BEHIND)
+        end = self._slice_end(start)
+        await self._clock.sleep_until(end - self._lookahead)
+        if not lead.lost.is_set():
+            await self._slice(lead, start, end)
+
+    async def _room(self, lead: Lead) -> None:
+        """Returns once more may be held in memory."""
+        while (self._timer.full or lead.full) and not lead.lost.is_set():
+            await self._clock.sleep_until(self._clock.now() + AGAIN)
 
     async def _slice(self, lead: Lead, start: datetime, end: datetime) -> None:
         """Reads `start <= ring_at < end`, within one minute.
@@ -75,7 +85,7 @@ class Reader:
 
     async def _pages(self, lead: Lead, start: datetime, end: datetime) -> None:
         after: DueKey | None = None
-        while True:
+        while not lead.lost.is_set():
             read_at = self._clock.now()
             states = await self._store.due.slice(
                 minute_of(start), lead.shard, after=after, start=start, before=end, limit=PAGE
@@ -85,6 +95,7 @@ class Reader:
             if len(states) < PAGE:
                 return
             after = states[-1].entry.key
+            await self._room(lead)
 
     def _slice_end(self, start: datetime) -> datetime:
         minute = minute_of(start)
@@ -94,8 +105,11 @@ class Reader:
     def hold(
         self, lead: Lead, state: EntryState, read_at: datetime, *, recheck: bool = False
     ) -> bool:
-        """Puts an open entry into the timer, unless it is in the lead's hands already."""
-        if not is_open(state):
+        """Puts an open entry into the timer, unless it is in the lead's hands already.
+
+        One that may have to be skipped is left to the trailing scan, which comes with `recheck`.
+        """
+        if not is_open(state) or (not recheck and _missed(state.entry, read_at)):
             return False
         moved = state.entry.occurrence is not None and (
             state.entry.key.ring_at - state.entry.promised_at > MINUTE
@@ -108,6 +122,16 @@ class Reader:
 
     def hear(self, lead: Lead, raw: bytes, written_from: datetime) -> None:
         """A hint: held if its slice was read already; otherwise the slice will bring it."""
-        entry = decode_entry(raw)
+        try:
+            entry = decode_entry(raw)
+        except msgspec.DecodeError:  # of a newer release, say: only a hint, the row is there
+            log.exception("hint.unreadable", shard=lead.shard)
+            return
         if lead.read_through is not None and entry.key.ring_at < lead.read_through:
             self.hold(lead, EntryState(entry=entry, raw=raw), written_from)
+
+
+def _missed(entry: DueEntry, now: datetime) -> bool:
+    """A late occurrence of a rule, put here by a late writer: perhaps it should be skipped."""
+    rule = entry.recurs or entry.next_at is not None
+    return rule and entry.kind is Kind.OCCURRENCE and now - entry.promised_at > LATE

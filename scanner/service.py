@@ -8,13 +8,14 @@ from uuid import uuid4
 import structlog
 
 from reminders.errors import CoordinationUnavailable
+from reminders.lifecycle.reading import Finish
 from reminders.platform import Platform
 from reminders.ports import LeaseAnswer
 from scanner.lead import Lead
 from scanner.metrics import Metrics
 from scanner.placement import owned_by
 from scanner.reader import Reader
-from scanner.settler import Finish, Settler
+from scanner.settler import Settler
 from scanner.timer import Timer
 
 log = structlog.get_logger(__name__)
@@ -24,7 +25,8 @@ TRUST_MARGIN = timedelta(milliseconds=500)
 LONG_STREAM = 20_000
 """Jobs of a shard that nobody took: above it the shard claims nothing more."""
 HINT_WAIT = timedelta(milliseconds=200)
-DRAIN = timedelta(seconds=5)
+DRAIN = timedelta(seconds=2)
+"""Less than a lease's life: at the end nobody renews them any more."""
 
 
 class Scanner:
@@ -106,9 +108,14 @@ class Scanner:
         """Gives up what others should lead, and takes what we should and is free."""
         members = await self._coordination.leases.beat(self.member)
         wanted = owned_by(self.member, members, self._limits.shards)
-        for shard in sorted(self._leads.keys() - wanted):
-            await self._release(self._leads[shard])
+        # Neither may take so long that the other leases expire meanwhile.
+        until = started + self._limits.renew_every
+        for shard, lead in sorted(self._leads.items()):
+            if shard not in wanted or lead.lost.is_set():
+                await self._release(lead, until)
         for shard in sorted(wanted - self._leads.keys()):
+            if self._clock.now() >= until:
+                return
             token = f"{self.member}/{uuid4().hex}"
             answer = await self._coordination.leases.acquire(shard, token)
             if answer is LeaseAnswer.HELD:
@@ -135,18 +142,19 @@ class Scanner:
             group.create_task(lead.run(), name=f"claims-{shard}"),
         ]
 
-    async def _release(self, lead: Lead) -> None:
-        await lead.drain()
+    async def _release(self, lead: Lead, until: datetime) -> None:
+        await lead.drain(until)
         await self._coordination.leases.release(lead.shard, lead.token)
         self._end(lead, "released")
 
     async def _hand_over(self) -> None:
         """Drains first, releases after: nobody else claims while we still do."""
+        until = self._clock.now() + DRAIN
         try:
-            async with asyncio.timeout(DRAIN.total_seconds()):
+            async with asyncio.timeout(2 * DRAIN.total_seconds()):
                 await self._coordination.leases.leave(self.member)
                 for lead in list(self._leads.values()):
-                    await self._release(lead)
+                    await self._release(lead, until)
         except (CoordinationUnavailable, TimeoutError) as error:
             log.warning("leases.unreleased", why=str(error))
         for lead in list(self._leads.values()):

@@ -1,57 +1,55 @@
 """The trailing scan: nothing is believed to have rung until Cassandra says so.
 
 A few seconds after a stretch's time, and until its minute is settled, its counts are compared; only
-where
-they differ are its rows looked at:
+where they differ are its rows looked at:
 
 | found                              | done                                                   |
 |------------------------------------|--------------------------------------------------------|
 | handled, and expanded if it recurs | nothing: settled                                       |
 | handled, not expanded              | `fires` again                                          |
-| void, its record not changing      | closed                                                 |
-| void, its record changing          | the change is finished; looked at again                |
-| late, no record                    | closed as `orphan`                                     |
-| late, overtaken by its rule's next | skipped: `superseded`, `too_old`, `catch_up_none`      |
-| open                               | claimed with `recheck`; a job that is gone is re-added |
+| open                               | `examiner` closes or skips it, or it is claimed with   |
+|                                    | `recheck`: a job that is gone is added again           |
 
-`settled_through` moves over a minute when all of it is settled and the grace has passed since then.
+`trail` says what to look at when. `settled_through` moves over a minute when all of it is settled
+and the grace has passed since then.
 """
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import structlog
 
-from reminders.buckets import MINUTE
 from reminders.errors import StoreUnavailable, Unavailable
-from reminders.lifecycle.planning import body_of
-from reminders.model.codec import decode_body
-from reminders.model.definition import CatchUp
-from reminders.model.entry import Body, DueEntry, DueKey, EntryState, Fate, Kind
-from reminders.model.ledger import LedgerRow, OccurrenceStatus
-from reminders.model.record import Stored
+from reminders.lifecycle.reading import Finish
+from reminders.model.entry import DueKey, EntryState
 from reminders.platform import Platform
+from reminders.ports import LeaseAnswer
+from scanner.examiner import Examiner, Verdict
 from scanner.lead import Lead
 from scanner.metrics import Metrics
 from scanner.reader import Reader
+from scanner.trail import Stretch, Trail
 
 log = structlog.get_logger(__name__)
 
-TRAIL = timedelta(seconds=5)
-"""How far behind the clock the scan trails: time for an ordinary delivery to be handled."""
 ROUND = timedelta(seconds=2)
 """Between two rounds over a shard's open stretches."""
-STRETCH = timedelta(seconds=10)
-LATE = timedelta(seconds=30)
-"""From here on a late entry is claimed only after a look at its record."""
 REFIRE_AFTER = timedelta(seconds=10)
 """How long an expander may take before its message is sent again."""
+LONG_FIRES = 5_000
+"""Messages of a shard that no expander took: then ours are among them, or can wait."""
 PAGE = 500
 CATCH_UP_PAUSE = timedelta(milliseconds=200)
 """After each page that is claimed late, so that catching up (2,500/s a shard) leaves room for what
 is due."""
 
-Finish = Callable[[str], Awaitable[Stored | None]]
+
+@dataclass(slots=True)
+class _Taken:
+    """What became of some open entries."""
+
+    settled: int = 0
+    claimed: int = 0
 
 
 class Settler:
@@ -61,25 +59,26 @@ class Settler:
         self, platform: Platform, reader: Reader, finish: Finish, metrics: Metrics
     ) -> None:
         self._store = platform.store
-        self._claims = platform.coordination.claims
+        self._coordination = platform.coordination
         self._clock = platform.clock
-        self._reader = reader
-        self._finish = finish
-        self._metrics = metrics
         self._grace = platform.limits.grace
+        self._reader = reader
+        self._examiner = Examiner(platform, finish, metrics)
+        self._metrics = metrics
 
     async def run(self, lead: Lead) -> None:
         """Until the lead ends. Starts at the watermark: that is how a new lead catches up."""
-        watermark = await self._watermark(lead)
-        await self._catch_up(lead, watermark)
-        trailed: dict[datetime, datetime] = {}
-        """By minute: up to where its stretches were found settled."""
+        trail = Trail(await self._watermark(lead), self._grace)
+        opened = False
         while not lead.lost.is_set():
-            try:
-                watermark = await self._round(lead, watermark, trailed)
-                lead.forget()
-            except Unavailable as error:
-                log.warning("settling.waits", shard=lead.shard, operation=error.operation)
+            if self._clock.in_bounds():
+                try:
+                    if not opened:
+                        await self._open(lead, trail)
+                        opened = True
+                    await self._round(lead, trail)
+                except Unavailable as error:
+                    log.warning("settling.waits", shard=lead.shard, operation=error.operation)
             await self._clock.sleep_until(self._clock.now() + ROUND)
 
     async def _watermark(self, lead: Lead) -> datetime:
@@ -89,161 +88,81 @@ class Settler:
             except StoreUnavailable:
                 await self._clock.sleep_until(self._clock.now() + ROUND)
 
-    async def _catch_up(self, lead: Lead, watermark: datetime) -> None:
-        """Takes up at once what came due before the lead began; the rounds find what this misses."""
+    async def _open(self, lead: Lead, trail: Trail) -> None:
+        """Takes up at once what came due just before the lead began. The rounds go on from there:
+        they find what this misses, and the backlog.
+        """
         assert lead.began_at is not None
-        minute = watermark
-        try:
-            while minute < lead.began_at and not lead.lost.is_set():
-                await self._look(lead, minute, minute, min(minute + MINUTE, lead.began_at))
-                minute += MINUTE
-        except Unavailable as error:
-            log.warning("settling.waits", shard=lead.shard, operation=error.operation)
+        for stretch in trail.young(lead.began_at):
+            await self._look(lead, stretch)
 
-    async def _round(
-        self, lead: Lead, watermark: datetime, trailed: dict[datetime, datetime]
-    ) -> datetime:
-        now = self._clock.now()
-        minute, settled_through = watermark, watermark
-        while minute < now - TRAIL and not lead.lost.is_set():
-            if now < minute + MINUTE + self._grace:
-                await self._trail(lead, minute, now, trailed)
-            elif await self._look(lead, minute, minute, minute + MINUTE):
-                trailed.pop(minute, None)
-                if settled_through == minute:
-                    settled_through += MINUTE
-            minute += MINUTE
-        if settled_through > watermark and not lead.lost.is_set():
-            await self._store.progress.advance(lead.shard, settled_through)
-        return settled_through
+    async def _round(self, lead: Lead, trail: Trail) -> None:
+        for stretch in trail.due(self._clock.now()):
+            settled = await self._look(lead, stretch)
+            if lead.lost.is_set():
+                return
+            trail.looked(stretch, settled=settled, now=self._clock.now())
+        if trail.settled_through > trail.recorded:
+            await self._store.progress.advance(lead.shard, trail.settled_through)
+            trail.recorded = trail.settled_through
 
-    async def _trail(
-        self, lead: Lead, minute: datetime, now: datetime, trailed: dict[datetime, datetime]
-    ) -> None:
-        """Looks once at each stretch of a young minute, again only at those that were open."""
-        start = trailed.get(minute, minute)
-        while start < minute + MINUTE and start + STRETCH <= now - TRAIL:
-            settled = await self._look(lead, minute, start, start + STRETCH)
-            if settled and trailed.get(minute, minute) == start:
-                trailed[minute] = start + STRETCH
-            start += STRETCH
-
-    async def _look(self, lead: Lead, minute: datetime, start: datetime, before: datetime) -> bool:
+    async def _look(self, lead: Lead, stretch: Stretch) -> bool:
         """Whether the stretch is settled; takes up what is open in it."""
+        minute, start, before = stretch.minute, stretch.start, stretch.before
         counts = await self._store.due.counts(minute, lead.shard, start=start, before=before)
         if counts.settled:
             return True
         settled = True
         after: DueKey | None = None
-        while not lead.lost.is_set():
+        while not lead.lost.is_set() and not lead.full:
             read_at = self._clock.now()
             states = await self._store.due.slice(
                 minute, lead.shard, after=after, start=start, before=before, limit=PAGE
             )
             opened = [state for state in states if not state.settled]
-            for state in opened:
-                settled &= await self._take_up(lead, state, read_at)
+            taken = await self._take_up(lead, opened, read_at)
+            settled &= taken.settled == len(opened)
             if len(states) < PAGE:
-                return settled and not lead.lost.is_set()
+                return settled
             after = states[-1].entry.key
-            if opened:
+            if taken.claimed:
                 await self._clock.sleep_until(self._clock.now() + CATCH_UP_PAUSE)
         return False
 
-    # --- one entry --------------------------------------------------------------------------------
+    async def _take_up(self, lead: Lead, opened: list[EntryState], read_at: datetime) -> _Taken:
+        """Looks after each of these."""
+        unexpanded = [state for state in opened if _waits_for_expansion(state, read_at)]
+        waiting = [s for s in opened if s.handled_at is None and not lead.under_way(s.entry)]
+        records = await self._examiner.records(waiting, read_at)
+        taken = _Taken()
+        for state in waiting:
+            verdict = await self._examiner.verdict(lead, state, records, read_at)
+            if verdict is Verdict.SETTLED:
+                taken.settled += 1
+            elif verdict is Verdict.EXPAND:
+                unexpanded.append(state)
+            elif verdict is Verdict.CLAIM and self._reader.hold(lead, state, read_at, recheck=True):
+                taken.claimed += 1
+                self._metrics.reopened("recheck")
+        await self._refire(lead, unexpanded)
+        return taken
 
-    async def _take_up(self, lead: Lead, state: EntryState, read_at: datetime) -> bool:
-        """Whether the entry is settled now."""
-        if state.handled_at is not None:
-            if read_at - state.handled_at > REFIRE_AFTER:
-                self._metrics.reopened("refire")
-                await self._claims.refire(lead.shard, lead.token, [state])
-            return False
-        if lead.under_way(state.entry):
-            return False
-        if state.fate is Fate.VOID or read_at - state.entry.key.ring_at > LATE:
-            settled = await self._examine(lead, state, read_at)
-            if settled is not None:
-                return settled
-        if self._reader.hold(lead, state, read_at, recheck=True):
-            self._metrics.reopened("recheck")
-        return False
+    async def _refire(self, lead: Lead, states: list[EntryState]) -> None:
+        """Tells the expanders again, but not all the time, nor while they are far behind."""
+        untold = [state for state in states if state.entry.key.entry_id not in lead.refired]
+        if not untold:
+            return
+        lengths = await self._coordination.fires.lengths([lead.shard])
+        if lengths[lead.shard] >= LONG_FIRES:
+            return
+        answer = await self._coordination.claims.refire(lead.shard, lead.token, untold)
+        if answer is not LeaseAnswer.HELD:
+            lead.end(answer.name.lower())
+            return
+        for state in untold:
+            lead.refired.add(state.entry.key.entry_id)
+            self._metrics.reopened("refire")
 
-    async def _examine(self, lead: Lead, state: EntryState, read_at: datetime) -> bool | None:
-        """Looks at the record first: whether the entry is settled; None if it is to be claimed."""
-        entry = state.entry
-        stored = await self._store.records.read(entry.reminder_id)
-        if stored is None:
-            return await self._close(entry, "orphan")
-        if stored.change is not None:
-            await self._finish(entry.reminder_id)
-            return False
-        if state.fate is Fate.VOID:
-            return await self._close(entry, "void")
-        reason = await self._overtaken(entry, stored, read_at)
-        if reason is None or await self._claimed(lead, entry):
-            return None
-        return await self._skip(lead, state, reason)
 
-    async def _overtaken(self, entry: DueEntry, stored: Stored, now: datetime) -> str | None:
-        """Why a late occurrence of a rule need not ring any more, by its catch-up policy."""
-        if entry.kind is not Kind.OCCURRENCE:
-            return None
-        body = await self._body(entry, stored)
-        if body.expire_after is not None:
-            return None  # a one-shot: the dispatcher knows when it expires
-        late_by = now - entry.promised_at
-        if body.catch_up is CatchUp.NONE and late_by > MINUTE:
-            return "catch_up_none"
-        if body.catch_up is CatchUp.LATEST and entry.next_at and now >= entry.next_at:
-            return "superseded"
-        return "too_old" if late_by > body.catch_up_max_age else None
-
-    async def _body(self, entry: DueEntry, stored: Stored) -> Body:
-        if entry.body:
-            return decode_body(entry.body)
-        return body_of(stored.record.definition)
-
-    async def _claimed(self, lead: Lead, entry: DueEntry) -> bool:
-        """Only asks: nothing is below version 0."""
-        found = await self._claims.revoke(
-            lead.shard, entry.reminder_id, through_version=0, entries=[entry]
-        )
-        return bool(found.claimed)
-
-    async def _skip(self, lead: Lead, state: EntryState, reason: str) -> bool:
-        """On record, never rung; the rule goes on."""
-        entry = state.entry
-        assert entry.occurrence is not None
-        row = LedgerRow(
-            namespace=entry.namespace,
-            reminder_id=entry.reminder_id,
-            reminder_version=entry.version,
-            occurrence=entry.occurrence,
-            ended=OccurrenceStatus.SKIPPED,
-            reason=reason,
-        )
-        now = self._clock.now()
-        await self._store.ledger.write([row], at=now)
-        await self._store.due.handled([entry], at=now)
-        self._metrics.closed(reason)
-        log.info(
-            "occurrence.skipped",
-            reminder_id=entry.reminder_id,
-            occurrence_id=entry.occurrence.occurrence_id,
-            reason=reason,
-        )
-        if entry.recurs:
-            await self._claims.refire(lead.shard, lead.token, [state])
-            return False
-        return True
-
-    async def _close(self, entry: DueEntry, reason: str) -> bool:
-        """Nothing will ring here and nothing follows from it."""
-        now = self._clock.now()
-        if entry.recurs:
-            await self._store.due.expanded([entry], at=now)
-        await self._store.due.handled([entry], at=now)
-        self._metrics.closed(reason)
-        log.info("entry.closed", entry_id=entry.key.entry_id, reason=reason)
-        return True
+def _waits_for_expansion(state: EntryState, now: datetime) -> bool:
+    return state.handled_at is not None and now - state.handled_at > REFIRE_AFTER

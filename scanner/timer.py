@@ -20,7 +20,8 @@ class Timer:
         self._clock = clock
         self._heap: list[tuple[datetime, int, Lead, Copy]] = []
         self._order = count()
-        self._earlier = asyncio.Event()
+        self._filled = asyncio.Event()
+        self._sleep: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -39,16 +40,22 @@ class Timer:
         self._push(self._clock.now() + EARLY_PAUSE, lead, copy)
 
     def _push(self, ring_at: datetime, lead: Lead, copy: Copy) -> None:
-        if not self._heap or ring_at < self._heap[0][0]:
-            self._earlier.set()
+        sooner = not self._heap or ring_at < self._heap[0][0]
         heappush(self._heap, (ring_at, next(self._order), lead, copy))
+        if sooner:
+            self._filled.set()
+            if self._sleep is not None:
+                self._sleep.cancel()
 
     async def run(self) -> None:
         """For ever."""
         while True:
             self._ring_due()
-            self._earlier.clear()
-            await self._until_next()
+            self._filled.clear()
+            if self._heap:
+                await self._sleep_until(self._heap[0][0])
+            else:
+                await self._filled.wait()
 
     def _ring_due(self) -> None:
         now = self._clock.now()
@@ -57,16 +64,13 @@ class Timer:
             if not lead.lost.is_set():
                 lead.ring(copy)
 
-    async def _until_next(self) -> None:
-        waits: set[asyncio.Task[object]] = {
-            asyncio.create_task(self._earlier.wait(), name="timer-earlier")
-        }
-        if self._heap:
-            at = self._heap[0][0]
-            waits.add(asyncio.create_task(self._clock.sleep_until(at), name="timer-sleep"))
+    async def _sleep_until(self, at: datetime) -> None:
+        """Or until something sooner comes."""
+        self._sleep = asyncio.create_task(self._clock.sleep_until(at), name="timer-sleep")
         try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((self._sleep,))
+            if not self._sleep.cancelled():
+                self._sleep.result()
         finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.gather(*waits, return_exceptions=True)
+            self._sleep.cancel()
+            self._sleep = None

@@ -1,10 +1,12 @@
 """The use cases of a reminder: create, read, change. Everything that a caller can ask for.
 
 `requests`   what goes in and out: requests, views, pages.
-`planning`   definition → occurrences → due entries. Pure.
+`occurrences`, `planning`   definition → occurrences → due entries. Pure.
 `writing`    due entries onto disk, found by the scanner in time even if the write was slow.
 `creating`   create, with `dedup_key` and `request_id`.
 `changing`   cancel and reschedule: the one procedure, safe against a claim in progress.
+`completing` its second half, by whoever met it half-way.
+`catching_up`  which missed occurrences of a rule are skipped. Pure.
 `reading`    get, list, ledger.
 
 The scheduler offers these over gRPC; expander and dispatcher use `planning`, `writing` and

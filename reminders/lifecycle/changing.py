@@ -4,8 +4,7 @@
  0  due[finish]      written half a minute ahead: whatever happens below, somebody comes back
  1  LWT begin        version v → v+1, the new record, `change` (all that 2–5 need)
  2  due[old]         fate = void                 a scanner that reads it from now on leaves it
- 3  Redis revoke     void up to v; who was claimed before?     a scanner that holds a copy is
- refused
+ 3  Redis revoke     void up to v; who was claimed before?     one that holds a copy is refused
                      claimed → fate = claimed (stamped later, so it wins): it rings, also if Redis
                      dies
  4  live, due[new]   unless the answer forbids it
@@ -13,30 +12,17 @@
 ```
 
 Between 1 and 5 the record is *changing*. Whoever meets that — a repeat, the next change, Get,
-expander, late
-scan, dispatcher — runs 2–5 again (`Changes.finish`). All steps are idempotent, and after 3 no first
-claim of version v can succeed, so everybody finds the same answer unless Redis lost data; then step
-5
-lets one win, and who loses makes void what it inserted against the recorded outcome.
-
-*Not fired* is answered only if there is no claim, no outcome in the due row read again afterwards,
-and no
-doubt: the minute is not settled, and, if Redis is not what it was, the time is ahead of it by a
-margin. In
-doubt the ledger decides; if it knows nothing, the answer is "fired", and the entry is marked so
-that it
-does ring.
+expander, late scan, dispatcher — runs 2–5 again: `completing`. This module begins changes, steps 0
+and 1, and answers the caller from what was recorded.
 """
 
 import hashlib
-from collections.abc import Sequence
 from datetime import timedelta
 from enum import StrEnum
 
 import msgspec
-import structlog
 
-from reminders.buckets import MINUTE, finish_entry_id, shard_of
+from reminders.buckets import finish_entry_id, shard_of
 from reminders.errors import (
     AlreadyEnded,
     AlreadyFired,
@@ -45,31 +31,20 @@ from reminders.errors import (
     NotReady,
     VersionMismatch,
 )
+from reminders.lifecycle.completing import Completion, finish_entry
 from reminders.lifecycle.planning import Planner, instant_ms
 from reminders.lifecycle.reading import Reads
 from reminders.lifecycle.requests import Changed
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import encode
-from reminders.model.definition import Recurring, Schedule
-from reminders.model.entry import DueEntry, DueKey, Fate, Kind
-from reminders.model.ledger import OccurrenceStatus
-from reminders.model.record import (
-    Change,
-    OccurrenceAnswer,
-    Outcome,
-    Record,
-    Status,
-    Stored,
-)
+from reminders.model.definition import Schedule
+from reminders.model.entry import DueEntry, DueKey
+from reminders.model.record import Change, Outcome, Record, Status, Stored
 from reminders.platform import Platform
-from reminders.ports import Revocation
 from reminders.reminder_id import new_reminder_id
-
-log = structlog.get_logger(__name__)
 
 FINISH_AFTER = timedelta(seconds=30)
 """When somebody looks after a change that its process did not end."""
-KEPT_OUTCOMES = 8
 ATTEMPTS = 5
 """How often a change starts over after it lost to another one."""
 
@@ -88,8 +63,7 @@ class Changes:
         self, platform: Platform, writer: EntryWriter, planner: Planner, reads: Reads
     ) -> None:
         self._store = platform.store
-        self._coordination = platform.coordination
-        self._writer = writer
+        self._completion = Completion(platform, writer, planner)
         self._planner = planner
         self._reads = reads
         self._clock = platform.clock
@@ -126,11 +100,7 @@ class Changes:
 
     async def finish(self, reminder_id: str) -> Stored | None:
         """Completes a change that is in progress; answers the record as it then is."""
-        stored = await self._store.records.read(reminder_id)
-        while stored is not None and stored.change is not None:
-            await self._complete(stored.record, stored.change)
-            stored = await self._store.records.read(reminder_id)
-        return stored
+        return await self._completion.finish(reminder_id)
 
     # --- starting -------------------------------------------------------------------------------
 
@@ -160,19 +130,16 @@ class Changes:
                 return await self._refuse(stored, action)
             if record.status not in (Status.SCHEDULED, Status.PAUSED):
                 raise AlreadyEnded(status=record.status.value)
-            new, change = self._begin(stored, action, schedule, request_id, content)
-            await self._put_finish(new, change)
-            if await self._store.records.begin(new, change):
-                await self._complete(new, change)
-                after = await self._store.records.read(reminder_id)
-                assert after is not None
-                outcome = next(
-                    o for o in after.record.outcomes if o.request_id == change.request_id
-                )
-                return await self._answer(after, outcome)
+            new, change = await self._begin(stored, action, schedule, request_id, content)
+            if await self._put_finish(new, change) and await self._store.records.begin(new, change):
+                # By the change that is there: one of the same request id may have come first.
+                after = await self.finish(reminder_id)
+                outcome = _recorded(after, change)
+                if after is not None and outcome is not None:
+                    return await self._answer(after, outcome)
         raise CoordinationUnavailable(operation=f"{action.value}: lost to other changes")
 
-    def _begin(
+    async def _begin(
         self,
         stored: Stored,
         action: Action,
@@ -195,6 +162,7 @@ class Changes:
             planned = self._planner.first(new)
         else:
             new = msgspec.structs.replace(new, status=Status.CANCELLED)
+        present, past = await self._completion.history(old, stored.current)
         change = Change(
             action=action.value,
             request_id=request_id or new_reminder_id(),
@@ -202,7 +170,7 @@ class Changes:
             version=new.version,
             stamp=new.stamp,
             previous=old,
-            revoked=stored.current,
+            revoked=present or past[-1:],  # of a rule that ended, its last
             planned=planned,
             finish=DueKey(
                 ring_at=now + FINISH_AFTER,
@@ -212,121 +180,14 @@ class Changes:
         )
         return new, change
 
-    async def _put_finish(self, new: Record, change: Change) -> None:
-        """No hint: the trailing scan finds it if its slice was read already, and seconds do not
+    async def _put_finish(self, new: Record, change: Change) -> bool:
+        """Whether it is there in time. One that was written into a settled minute nobody would see.
+
+        No hint: the trailing scan finds it if its slice was read already, and seconds do not
         matter.
         """
-        await self._store.due.put([_finish_entry(new, change)], stamp=change.stamp)
-
-    # --- completing -----------------------------------------------------------------------------
-
-    async def _complete(self, new: Record, change: Change) -> None:
-        """Steps 2–5, from the start: by whoever began or met the change."""
-        keys = [entry.key for entry in change.revoked]
-        await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
-        answers = await self._answers(change)
-        fired = [e for e, a in zip(change.revoked, answers, strict=True) if a.was_fired]
-        if fired:
-            claimed = [entry.key for entry in fired]
-            await self._store.due.mark(claimed, Fate.CLAIMED, stamp=change.stamp + 1)
-        applied = _applies(change, answers)
-        if applied:
-            await self._insert(new, change)
-        outcome = Outcome(
-            request_id=change.request_id,
-            action=change.action,
-            content_hash=change.content_hash,
-            version=change.version,
-            applied=applied,
-            answers=answers,
-        )
-        await self._end(new, change, outcome)
-        await self._store.due.handled([_finish_entry(new, change)], at=self._clock.now())
-
-    async def _answers(self, change: Change) -> tuple[OccurrenceAnswer, ...]:
-        """Step 3: for each entry of the old version, whether it fired."""
-        horizon = self._clock.now() + self._limits.lookahead + self._limits.margin
-        near = [entry for entry in change.revoked if entry.key.ring_at <= horizon]
-        revocation: Revocation | None = None
-        if near:  # what is further ahead is in no scanner's heap
-            revocation = await self._coordination.claims.revoke(
-                change.finish.shard,
-                change.previous.reminder_id,
-                through_version=change.version - 1,
-                entries=near,
-            )
-        answers = []
-        for entry in change.revoked:
-            assert entry.occurrence is not None
-            was_fired = revocation is not None and await self._fired(entry, revocation)
-            answers.append(
-                OccurrenceAnswer(
-                    occurrence_id=entry.occurrence.occurrence_id,
-                    planned_at=entry.occurrence.planned_at,
-                    was_fired=was_fired,
-                )
-            )
-        return tuple(answers)
-
-    async def _fired(self, entry: DueEntry, revocation: Revocation) -> bool:
-        if entry.dedupe_id in revocation.claimed:
-            return True
-        state = await self._store.due.read(entry.key)
-        if state is not None and state.handled_at is not None:
-            return True
-        if not await self._in_doubt(entry, revocation):
-            return False
-        assert entry.occurrence is not None
-        rows = await self._store.ledger.page(
-            entry.reminder_id, occurrence_id=entry.occurrence.occurrence_id, limit=1
-        )
-        log.warning("change.in_doubt", entry_id=entry.key.entry_id, ledger_rows=len(rows))
-        return not rows or rows[0].ended not in (
-            OccurrenceStatus.CANCELLED,
-            OccurrenceStatus.SKIPPED,
-        )
-
-    async def _in_doubt(self, entry: DueEntry, revocation: Revocation) -> bool:
-        """Whether a claim may have been made that nobody can see any more."""
-        if revocation.moved and entry.key.ring_at <= revocation.server_now + self._limits.margin:
-            return True
-        if entry.key.minute + MINUTE > revocation.server_now:
-            return False  # a minute that is not over is not settled
-        progress = await self._store.progress.read()
-        return entry.key.minute < progress[entry.key.shard]
-
-    async def _insert(self, new: Record, change: Change) -> None:
-        """Step 4. Live entries are acknowledged before their due entries are written."""
-        user_id = new.definition.user_id
-        await self._store.users.remove(change.revoked, user_id, stamp=change.stamp)
-        if change.planned:
-            await self._store.records.add_live(change.planned, stamp=change.stamp)
-            await self._store.users.add(change.planned, user_id, stamp=change.stamp)
-            await self._writer.put(change.planned, stamp=change.stamp)
-
-    async def _end(self, new: Record, change: Change, outcome: Outcome) -> None:
-        """Step 5. A refused change leaves the old definition, under the new version, as fired."""
-        if outcome.applied:
-            record = new
-        else:
-            record = msgspec.structs.replace(
-                change.previous,
-                version=new.version,
-                stamp=new.stamp,
-                updated_at=new.updated_at,
-                status=Status.FIRED,
-            )
-        kept = (outcome, *record.outcomes)[:KEPT_OUTCOMES]
-        record = msgspec.structs.replace(record, outcomes=kept)
-        if await self._store.records.end(record, change):
-            return
-        after = await self._store.records.read(new.reminder_id)
-        outcomes = after.record.outcomes if after is not None else ()
-        recorded = next((o for o in outcomes if o.version == change.version), None)
-        if outcome.applied and (recorded is None or not recorded.applied):
-            await self._store.due.mark(
-                [entry.key for entry in change.planned], Fate.VOID, stamp=change.stamp
-            )
+        await self._store.due.put([finish_entry(new, change)], stamp=change.stamp)
+        return self._clock.now() < change.finish.ring_at
 
     # --- answering ------------------------------------------------------------------------------
 
@@ -345,11 +206,9 @@ class Changes:
         return Changed(view=await self._reads.view(stored), was_fired=True)
 
 
-def _applies(change: Change, answers: Sequence[OccurrenceAnswer]) -> bool:
-    """A rule can always be changed; a one-shot not once it fired, or both times would ring."""
-    if isinstance(change.previous.definition.schedule, Recurring):
-        return True
-    return not answers or not all(answer.was_fired for answer in answers)
+def _recorded(stored: Stored | None, change: Change) -> Outcome | None:
+    outcomes = stored.record.outcomes if stored is not None else ()
+    return next((each for each in outcomes if each.request_id == change.request_id), None)
 
 
 def _repeated(
@@ -367,15 +226,3 @@ def _repeated(
         if last.action == Action.CANCEL and ended and last.version == record.version:
             return last
     return None
-
-
-def _finish_entry(new: Record, change: Change) -> DueEntry:
-    return DueEntry(
-        key=change.finish,
-        kind=Kind.FINISH,
-        namespace=new.namespace,
-        reminder_id=new.reminder_id,
-        version=change.version,
-        occurrence=None,
-        record_created_at=new.created_at,
-    )

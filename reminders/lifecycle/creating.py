@@ -13,7 +13,7 @@ import msgspec
 
 from reminders.errors import InvalidRequest, KeyConflict, NotReady, StoreUnavailable, TocsinError
 from reminders.lifecycle.planning import Planner, instant_ms
-from reminders.lifecycle.reading import Reads
+from reminders.lifecycle.reading import Finish, Reads
 from reminders.lifecycle.requests import Created, CreateRequest, View
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import content_hash
@@ -34,12 +34,18 @@ class Creates:
     """The use case behind the three create calls."""
 
     def __init__(
-        self, platform: Platform, writer: EntryWriter, planner: Planner, reads: Reads
+        self,
+        platform: Platform,
+        writer: EntryWriter,
+        planner: Planner,
+        reads: Reads,
+        finish: Finish,
     ) -> None:
         self._store = platform.store
         self._writer = writer
         self._planner = planner
         self._reads = reads
+        self._finish = finish
         self._clock = platform.clock
         self._limits = platform.limits
 
@@ -66,7 +72,7 @@ class Creates:
         if keyed:
             await self._arbitrate(requests, keyed, fresh, results)
         if fresh:
-            await self._write(fresh, results)
+            await self._write(fresh, results, known_at=now)
         assert all(result is not None for result in results)
         return results  # type: ignore[return-value]
 
@@ -84,14 +90,20 @@ class Creates:
         return NewReminder(record=record, entries=self._planner.first(record))
 
     async def _write(
-        self, fresh: dict[int, NewReminder], results: list[Created | TocsinError | None]
+        self,
+        fresh: dict[int, NewReminder],
+        results: list[Created | TocsinError | None],
+        *,
+        known_at: datetime,
     ) -> None:
-        written_from = self._clock.now()
+        """`known_at`: before the keys were claimed. A repeat of the call may have made the reminder
+        since, and somebody may have cancelled it.
+        """
         new = list(fresh.values())
         try:
             await self._store.records.create(new)
             await self._writer.written(
-                [entry for one in new for entry in one.entries], written_from=written_from
+                [entry for one in new for entry in one.entries], written_from=known_at
             )
         except TocsinError as error:
             for index in fresh:
@@ -189,32 +201,38 @@ class Creates:
         if owner.reminder_id == new.record.reminder_id:
             fresh[index] = new
             return
+        known_at = self._clock.now()
         try:
-            stored = await self._reads.stored(owner.reminder_id)
-            again = self._plan(request, owner.reminder_id, owner.created_at)
+            stored = await self._finish(owner.reminder_id)
             if stored is None:  # the first one died, or is still at it: write its rows, not ours
-                fresh[index] = again
+                fresh[index] = self._plan(request, owner.reminder_id, owner.created_at)
                 return
-            await self._complete(stored, again)
+            await self._complete(stored, known_at)
             view = await self._reads.view(stored)
             results[index] = Created(view=view, deduplicated=True)
         except TocsinError as error:
             results[index] = error
 
-    async def _complete(self, stored: Stored, again: NewReminder) -> None:
-        """Writes the due entries that a create which died after its record did not write.
+    async def _complete(self, stored: Stored, known_at: datetime) -> None:
+        """Writes what a create that died after its record did not write.
 
-        Only where the record still has them pending and nothing became of them.
+        Only where the record still has it pending and nothing became of it. The live entries say
+        what that is: planned again, with newer zone data, it might be something else.
         """
-        if stored.record.version != 1 or stored.change is not None:
+        record = stored.record
+        if record.version != 1:
             return
-        live = {entry.key for entry in stored.live}
-        horizon = self._clock.now() - MISSING_IS_UNWRITTEN
-        for entry in again.entries:
-            if entry.key not in live or entry.key.ring_at < horizon:
+        horizon = known_at - MISSING_IS_UNWRITTEN
+        for entry in stored.current:
+            state = await self._store.due.read(entry.key)
+            if state is not None and (state.handled_at is not None or state.fate is not None):
                 continue
-            if await self._store.due.read(entry.key) is None:
-                await self._writer.put([entry], stamp=again.record.stamp)
+            if entry.key.ring_at < horizon:
+                continue
+            whole = self._planner.whole(record, entry)
+            await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
+            if state is None:
+                await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
 
 
 def _view_of(new: NewReminder) -> View:

@@ -2,6 +2,7 @@
 finished first.
 """
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable
@@ -36,12 +37,8 @@ class Reads:
         self._store = platform.store
         self._clock = platform.clock
 
-    async def stored(self, reminder_id: str) -> Stored | None:
-        """The record as it is, changing or not."""
-        return await self._store.records.read(reminder_id)
-
     async def owned(self, namespace: str, reminder_id: str) -> Stored:
-        """As `stored`; somebody else's reads as not there."""
+        """The record as it is, changing or not; somebody else's reads as not there."""
         stored = await self._store.records.read(reminder_id)
         if stored is None or stored.record.namespace != namespace:
             raise NotFound(reminder_id=reminder_id)
@@ -60,20 +57,15 @@ class Reads:
         if record.status is not Status.SCHEDULED:
             return View(record=record, status=record.status)
         now = self._clock.now()
-        ahead = []
-        unfinished = False
-        for entry in stored.current:
-            if entry.key.ring_at > now:
-                ahead.append(entry)
-                continue
-            state = await self._store.due.read(entry.key)
-            if state is None or state.settled:
-                continue
-            unfinished = True
-            if state.handled_at is None:
-                ahead.append(entry)
+        due = [entry for entry in stored.current if entry.key.ring_at <= now]
+        states = await asyncio.gather(*(self._store.due.read(entry.key) for entry in due))
+        unfinished = [state for state in states if state is not None and not state.settled]
+        overdue = {state.entry.key for state in unfinished if state.handled_at is None}
+        ahead = tuple(
+            entry for entry in stored.current if entry.key.ring_at > now or entry.key in overdue
+        )
         status = Status.SCHEDULED if ahead or unfinished else Status.FIRED
-        return View(record=record, status=status, ahead=tuple(ahead))
+        return View(record=record, status=status, ahead=ahead)
 
     # --- a user's pending reminders ---------------------------------------------------------------
 
@@ -88,7 +80,7 @@ class Reads:
             rows = await self._store.users.page(
                 namespace, user_id, start=start, after=after, limit=limit + 1
             )
-            for row, view in await self._firsts(rows):
+            for row, view in await self._firsts(rows, start):
                 if len(views) == limit:
                     total, capped = await self._total(namespace, user_id, start)
                     page = Page(items=tuple(views), next_token=_encode(after))
@@ -101,18 +93,19 @@ class Reads:
         total, capped = await self._total(namespace, user_id, start)
         return Page(items=tuple(views)), total, capped
 
-    async def _firsts(self, rows: list[IndexRow]) -> list[tuple[IndexRow, View]]:
-        """Of each reminder only the row of its first occurrence ahead: it is listed once."""
+    async def _firsts(self, rows: list[IndexRow], start: datetime) -> list[tuple[IndexRow, View]]:
+        """Of each reminder only the row of its first occurrence in the list: it is listed once.
+
+        Compared by name: an entry that was moved is indexed under its promise all the same.
+        """
         found = await self._store.records.read_many({row.reminder_id for row in rows})
-        firsts = []
-        for row in rows:
-            stored = found.get(row.reminder_id)
-            if stored is None:
-                continue
-            view = await self.view(stored)
-            if view.ahead and view.ahead[0].key == row.key:
-                firsts.append((row, view))
-        return firsts
+        views = dict(zip(found, await asyncio.gather(*map(self.view, found.values())), strict=True))
+        return [
+            (row, view)
+            for row in rows
+            if (view := views.get(row.reminder_id)) is not None
+            and _first_name(view, start) == row.key.entry_id
+        ]
 
     async def _total(self, namespace: str, user_id: str, start: datetime) -> tuple[int, bool]:
         """Counts reminders, not occurrences: what is ahead by the index, what is overdue by its
@@ -127,7 +120,7 @@ class Reads:
             )
             overdue = [row for row in rows if row.fire_at <= now]
             ids.update(row.reminder_id for row in rows if row.fire_at > now)
-            ids.update(row.reminder_id for row, _ in await self._firsts(overdue))
+            ids.update(row.reminder_id for row, _ in await self._firsts(overdue, start))
             if len(rows) < 2000:
                 return min(len(ids), COUNTED), len(ids) > COUNTED
             after = rows[-1]
@@ -144,21 +137,21 @@ class Reads:
         rows = await self._store.ledger.page(
             reminder_id, after=after, limit=(limit + 1) * MAX_CHANNELS
         )
-        views = [
-            _occurrence_view(list(group))
-            for _, group in groupby(rows, key=lambda row: row.occurrence.occurrence_id)
-        ]
-        if after is None:
-            known = {view.occurrence.occurrence_id for view in views}
-            ahead = (await self.view(stored)).ahead
-            planned = [_planned_view(entry) for entry in reversed(ahead)]
-            views = [v for v in planned if v.occurrence.occurrence_id not in known] + views
-        if len(views) <= limit:
-            return Page(items=tuple(views))
-        shown = views[:limit]
-        return Page(
-            items=tuple(shown), next_token=_encode((shown[-1].occurrence.occurrence_id, "", ""))
-        )
+        views = {
+            occurrence_id: _occurrence_view(list(group))
+            for occurrence_id, group in groupby(rows, key=lambda row: row.occurrence.occurrence_id)
+        }
+        for entry in (await self.view(stored)).ahead:
+            planned = _planned_view(entry)
+            occurrence_id = planned.occurrence.occurrence_id
+            # an attempt may be on record while its entry is still open
+            if after is None or occurrence_id < after[0]:
+                views.setdefault(occurrence_id, planned)
+        newest_first = sorted(views, reverse=True)
+        shown = tuple(views[occurrence_id] for occurrence_id in newest_first[:limit])
+        if len(newest_first) <= limit:
+            return Page(items=shown)
+        return Page(items=shown, next_token=_encode((newest_first[limit - 1], "", "")))
 
     async def deliveries(
         self, namespace: str, reminder_id: str, *, occurrence_id: str | None, limit: int, token: str
@@ -175,6 +168,15 @@ class Reads:
         last = rows[limit - 1]
         position = (last.occurrence.occurrence_id, last.channel_id, last.target)
         return Page(items=shown, next_token=_encode(position))
+
+
+def _first_name(view: View, start: datetime) -> str | None:
+    names = (
+        entry.key.entry_id
+        for entry in view.ahead
+        if entry.occurrence is not None and entry.occurrence.fire_at >= start
+    )
+    return next(names, None)
 
 
 def _planned_view(entry: DueEntry) -> OccurrenceView:

@@ -28,8 +28,8 @@ class Reminders:
         self.planner = Planner(shards=platform.limits.shards)
         self.writer = EntryWriter(platform)
         self.reads = Reads(platform)
-        self.creates = Creates(platform, self.writer, self.planner, self.reads)
         self.changes = Changes(platform, self.writer, self.planner, self.reads)
+        self.creates = Creates(platform, self.writer, self.planner, self.reads, self.changes.finish)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[Created | TocsinError]:
         """One result for each, in order."""

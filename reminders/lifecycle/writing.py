@@ -1,16 +1,18 @@
 """Due entries onto disk, such that the scanner finds them in time.
 
-Two things can go wrong between deciding on a time and the write's acknowledgement:
+Three things can go wrong between deciding on a time and the write's acknowledgement:
 
 * The scanner has read that stretch already. So after the write, with the clock read *then*,
-everything
-  due within the look-ahead is announced as a hint. An entry that a slice missed was written after
-  that
-  slice was read, hence is due within the look-ahead of the acknowledgement: it is always announced.
+  everything due within the look-ahead is announced as a hint. An entry that a slice missed was
+  written after that slice was read, hence is due within the look-ahead of the acknowledgement: it
+  is always announced.
 * The minute may even be settled, if the write took very long. So after the write the writer looks
-at
-  the clock, and moves what is too late for its minute to the current one (DESIGN §3, late writer).
-  A move is safe against the old place because claims are unique by occurrence, not by place.
+  at the clock, and moves what is too late for its minute to the current one (DESIGN §3, late
+  writer). A move is safe against the old place because claims are unique by occurrence, not by
+  place.
+* The reminder was cancelled meanwhile, so long ago that the revocation has left Redis. So a hint is
+  dated by the clock before the writer *learned* that the entry may ring, not before it wrote: such
+  a copy is too old to be believed, and the scanner reads the row, which is void.
 """
 
 from collections.abc import Sequence
@@ -28,6 +30,9 @@ from reminders.platform import Platform
 log = structlog.get_logger(__name__)
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 MICROSECOND = timedelta(microseconds=1)
+CLOCKS_DIFFER = timedelta(seconds=1)
+"""More than any two processes' clocks do: what a scanner may have read by its own is announced by
+ours."""
 
 
 def stamp_of(at: datetime) -> int:
@@ -44,65 +49,101 @@ class EntryWriter:
         self._clock = platform.clock
         self._limits = platform.limits
 
-    async def put(self, entries: Sequence[DueEntry], *, stamp: int) -> None:
+    async def put(
+        self, entries: Sequence[DueEntry], *, stamp: int, known_at: datetime | None = None
+    ) -> None:
         """Writes entries whose live entries are acknowledged (retries have none), and sees them
         found.
+
+        `known_at`: the clock before the record was read that lets these ring; None: now, where no
+        record was. It dates the hint: a scanner trusts it no longer than a revocation lives, so a
+        writer that was held up for minutes cannot ring what was cancelled meanwhile.
         """
         if not entries:
             return
-        written_from = self._clock.now()
+        written_from = self._clock.now() if known_at is None else known_at
         await self._store.due.put(entries, stamp=stamp)
         await self.written(entries, written_from=written_from)
 
     async def written(self, entries: Sequence[DueEntry], *, written_from: datetime) -> None:
         """The part after the write's acknowledgement, for entries that `Records.create` wrote."""
         now = self._clock.now()
-        for entry in entries:
-            if self._late(entry, now):
-                await self._move(entry)
-        horizon = now + self._limits.lookahead + timedelta(seconds=1)
+        horizon = now + self._limits.lookahead + CLOCKS_DIFFER
+        late = [entry for entry in entries if self._late(entry, now)]
         near = [e for e in entries if e.key.ring_at <= horizon and not self._late(e, now)]
-        if not near:
+        await self._announce(near, written_from)
+        for entry in late:
+            await self._move(entry)
+
+    async def _announce(self, entries: Sequence[DueEntry], written_from: datetime) -> None:
+        if not entries:
             return
         try:
-            await self._coordination.hints.announce(near, written_from=written_from)
+            await self._coordination.hints.announce(entries, written_from=written_from)
         except CoordinationUnavailable:
             # Durable already, and the trailing scan finds them: late by seconds, not refused.
-            log.warning("hints.unannounced", entries=len(near))
+            log.warning("hints.unannounced", entries=len(entries))
+
+    # --- moving what is too late for its minute -------------------------------------------------
 
     def _late(self, entry: DueEntry, now: datetime) -> bool:
         return entry.key.minute + MINUTE + self._limits.grace / 2 <= now
 
     async def _move(self, entry: DueEntry) -> None:
         """Puts an entry at the current minute unless something became of it where it is."""
+        known_at = self._clock.now()
         while self._late(entry, self._clock.now()):
-            state = await self._store.due.read(entry.key)
-            if state is not None and (state.fate is not None or state.handled_at is not None):
+            known_at = self._clock.now()
+            moved = await self._moved(entry)
+            if moved is None:
                 return
-            stamp = stamp_of(self._clock.now())
-            revocation = await self._coordination.claims.revoke(
-                entry.key.shard,
-                entry.reminder_id,
-                through_version=entry.version - 1,  # only asks: the copy has the same version
-                entries=[entry],
-            )
-            if entry.dedupe_id in revocation.claimed:
-                await self._store.due.mark([entry.key], Fate.CLAIMED, stamp=stamp + 1)
-                return
-            moved = msgspec.structs.replace(
-                entry,
-                key=msgspec.structs.replace(entry.key, ring_at=instant_ms(self._clock.now())),
-            )
-            if entry.kind is Kind.OCCURRENCE:
-                await self._store.records.add_live([moved], stamp=stamp)
-            written_from = self._clock.now()
-            await self._store.due.put([moved], stamp=stamp)
-            # Only then: a crash in between leaves two that may ring, of which one is claimed.
-            await self._store.due.mark([entry.key], Fate.VOID, stamp=stamp)
-            log.warning(
-                "entry.moved",
-                entry_id=entry.key.entry_id,
-                late_by=str(written_from - entry.key.ring_at),
-            )
             entry = moved
-        await self._coordination.hints.announce([entry], written_from=self._clock.now())
+        await self._announce([entry], known_at)
+
+    async def _moved(self, entry: DueEntry) -> DueEntry | None:
+        """Written in this order: live entry, a look at the record, new place, old place void.
+
+        So whoever changes the reminder meanwhile sees the live entry, or we see the change; and
+        whoever repeats this after a crash finds the old place open, or the live entry naming the
+        new one. While both are there, one of them rings: claims are unique by occurrence.
+        """
+        if await self._over(entry):
+            return None
+        now = self._clock.now()
+        stamp = stamp_of(now)
+        key = msgspec.structs.replace(entry.key, ring_at=instant_ms(now))
+        moved = msgspec.structs.replace(entry, key=key)
+        if entry.kind is Kind.OCCURRENCE:
+            await self._store.records.add_live([moved], stamp=stamp)
+            stored = await self._store.records.read(entry.reminder_id)
+            if stored is None or stored.record.version != entry.version:
+                return None
+        await self._store.due.put([moved], stamp=stamp)
+        await self._store.due.mark([entry.key], Fate.VOID, stamp=stamp)
+        log.warning("entry.moved", entry_id=key.entry_id, late_by=str(now - entry.key.ring_at))
+        return moved
+
+    async def _over(self, entry: DueEntry) -> bool:
+        """Whether it was claimed, made void or settled where it is."""
+        state = await self._store.due.read(entry.key)
+        if state is not None and state.fate is not None:
+            return True
+        revocation = await self._coordination.claims.revoke(
+            entry.key.shard,
+            entry.reminder_id,
+            through_version=entry.version - 1,  # only asks: the copy has the same version
+            entries=[entry],
+        )
+        if entry.dedupe_id in revocation.claimed:
+            stamp = stamp_of(self._clock.now()) + 1
+            await self._store.due.mark([entry.key], Fate.CLAIMED, stamp=stamp)
+            return True
+        if state is None or state.handled_at is None:
+            return False
+        # Handled, but never claimed: skipped, which is in the ledger; or closed as an orphan,
+        # because its record was not written yet. Nobody will ring that unless we go on.
+        occurrence_id = entry.occurrence.occurrence_id if entry.occurrence else None
+        rows = await self._store.ledger.page(
+            entry.reminder_id, occurrence_id=occurrence_id, limit=1
+        )
+        return bool(rows)

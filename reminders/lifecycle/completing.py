@@ -1,0 +1,282 @@
+"""Steps 2–5 of a change (`changing` has the picture), by whoever began it or met it half-way.
+
+All steps are idempotent. After step 3 no first claim of the old version can succeed, so everybody
+who runs them finds the same answer, unless Redis lost data in between; then step 5 lets one win,
+and who loses makes void what it inserted against the recorded outcome.
+
+Which entries a change revokes is decided *after* step 1: an expander that read the record before it
+may have written one more occurrence, and anything written later it takes back itself.
+
+*Not fired* is answered only if there is no claim, no outcome in the due row read again afterwards,
+and no doubt: the minute is not settled, and, if Redis is not what it was, the time is ahead of it
+by a margin. In doubt the ledger decides; if it knows nothing, the answer is "fired", and the entry
+is marked so that it does ring.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+import msgspec
+import structlog
+
+from reminders.buckets import MINUTE
+from reminders.errors import StoreUnavailable
+from reminders.lifecycle.planning import Planner
+from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.model.definition import Recurring
+from reminders.model.entry import DueEntry, Fate, Kind
+from reminders.model.ledger import OccurrenceStatus
+from reminders.model.record import Change, OccurrenceAnswer, Outcome, Record, Status, Stored
+from reminders.platform import Platform
+from reminders.ports import Revocation
+
+log = structlog.get_logger(__name__)
+
+KEPT_OUTCOMES = 8
+
+
+class Completion:
+    """Brings changes to their end."""
+
+    def __init__(self, platform: Platform, writer: EntryWriter, planner: Planner) -> None:
+        self._store = platform.store
+        self._claims = platform.coordination.claims
+        self._clock = platform.clock
+        self._limits = platform.limits
+        self._writer = writer
+        self._planner = planner
+
+    async def finish(self, reminder_id: str) -> Stored | None:
+        """Completes a change that is in progress; answers the record as it then is."""
+        while True:
+            known_at = self._clock.now()
+            stored = await self._store.records.read(reminder_id)
+            if stored is None or stored.change is None:
+                return stored
+            await self._complete(stored, stored.change, known_at)
+
+    async def history(
+        self, record: Record, entries: Sequence[DueEntry]
+    ) -> tuple[tuple[DueEntry, ...], tuple[DueEntry, ...]]:
+        """Splits a record's live entries into what a change is about and what is past.
+
+        A rule keeps a few old ones that were handled long ago: nobody asks about these. A one-shot
+        has no past; there the question is whether it fired.
+        """
+        if not isinstance(record.definition.schedule, Recurring):
+            return tuple(entries), ()
+        now = self._clock.now()
+        present: list[DueEntry] = []
+        past: list[DueEntry] = []
+        for entry in entries:
+            state = await self._store.due.read(entry.key) if entry.key.ring_at <= now else None
+            handled = state is not None and state.handled_at is not None
+            (past if handled else present).append(entry)
+        return tuple(present), tuple(past)
+
+    async def _complete(self, stored: Stored, change: Change, known_at: datetime) -> None:
+        new = stored.record
+        revoked, rang = await self._revoked(stored, change)
+        keys = [entry.key for entry in revoked]
+        await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
+        fired = await self._fired_ones(change, revoked)
+        claimed = [entry.key for entry in revoked if _occurrence_id(entry) in fired]
+        if claimed:
+            await self._store.due.mark(claimed, Fate.CLAIMED, stamp=change.stamp + 1)
+        outcome = _outcome(change, revoked, fired)
+        planned: tuple[DueEntry, ...] = ()
+        if outcome.applied:
+            planned = change.planned
+            if isinstance(change.previous.definition.schedule, Recurring):
+                planned = self._planner.unrung(new, planned, rang | fired)
+            await self._insert(new, change, revoked, planned, known_at)
+        if await self._end(new, change, outcome, planned):
+            await self._tidy(stored, change, outcome, revoked)
+        await self._store.due.handled([finish_entry(new, change)], at=self._clock.now())
+
+    # --- steps 2 and 3 --------------------------------------------------------------------------
+
+    async def _revoked(
+        self, stored: Stored, change: Change
+    ) -> tuple[tuple[DueEntry, ...], set[str]]:
+        """The old version's entries, as known at the beginning and as they are now; and which
+        occurrences are past.
+        """
+        known = {entry.key for entry in change.revoked}
+        old = [entry for entry in stored.live if entry.version == change.previous.version]
+        since = [entry for entry in old if entry.key not in known]
+        present, past = await self.history(change.previous, since)
+        return (*change.revoked, *present), {_occurrence_id(entry) for entry in past}
+
+    async def _fired_ones(self, change: Change, revoked: Sequence[DueEntry]) -> set[str]:
+        """The occurrences that fired."""
+        horizon = self._clock.now() + self._limits.lookahead + self._limits.margin
+        near = [entry for entry in revoked if entry.key.ring_at <= horizon]
+        if not near:  # what is further ahead is in no scanner's heap
+            return set()
+        revocation = await self._claims.revoke(
+            change.finish.shard,
+            change.previous.reminder_id,
+            through_version=change.version - 1,
+            entries=near,
+        )
+        fired = set()
+        for entry in near:
+            if await self._fired(change, entry, revocation):
+                fired.add(_occurrence_id(entry))
+        return fired
+
+    async def _fired(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
+        if entry.dedupe_id in revocation.claimed:
+            return True
+        state = await self._store.due.read(entry.key)
+        if state is not None and (state.handled_at is not None or state.fate is Fate.CLAIMED):
+            return True
+        if not await self._in_doubt(entry, revocation) or await self._inserted(change):
+            return False
+        rows = await self._store.ledger.page(
+            entry.reminder_id, occurrence_id=_occurrence_id(entry), limit=1
+        )
+        log.warning("change.in_doubt", entry_id=entry.key.entry_id, ledger_rows=len(rows))
+        return not rows or rows[0].ended not in (
+            OccurrenceStatus.CANCELLED,
+            OccurrenceStatus.SKIPPED,
+        )
+
+    async def _in_doubt(self, entry: DueEntry, revocation: Revocation) -> bool:
+        """Whether a claim may have been made that nobody can see any more."""
+        if revocation.moved and entry.key.ring_at <= revocation.server_now + self._limits.margin:
+            return True
+        if entry.key.minute + MINUTE > revocation.server_now:
+            return False  # a minute that is not over is not settled
+        progress = await self._store.progress.read()
+        return entry.key.minute < progress[entry.key.shard]
+
+    async def _inserted(self, change: Change) -> bool:
+        """Whether somebody who ran this before wrote the new entries already: it had asked when
+        Redis still knew, and marked what had fired.
+        """
+        for entry in change.planned:
+            if await self._store.due.read(entry.key) is not None:
+                return True
+        return False
+
+    # --- steps 4 and 5 --------------------------------------------------------------------------
+
+    async def _insert(
+        self,
+        new: Record,
+        change: Change,
+        revoked: Sequence[DueEntry],
+        planned: Sequence[DueEntry],
+        known_at: datetime,
+    ) -> None:
+        """Live entries are acknowledged before their due entries are written."""
+        user_id = new.definition.user_id
+        await self._store.users.remove(revoked, user_id, stamp=change.stamp)
+        if planned:
+            await self._store.records.add_live(planned, stamp=change.stamp)
+            await self._store.users.add(planned, user_id, stamp=change.stamp)
+            await self._writer.put(planned, stamp=change.stamp, known_at=known_at)
+
+    async def _end(
+        self, new: Record, change: Change, outcome: Outcome, planned: Sequence[DueEntry]
+    ) -> bool:
+        """Whether this run ended it. A refused change leaves the old definition, under the new
+        version, as fired.
+        """
+        if outcome.applied:
+            record = new
+        else:
+            record = msgspec.structs.replace(
+                change.previous,
+                version=new.version,
+                stamp=new.stamp,
+                updated_at=new.updated_at,
+                status=Status.FIRED,
+            )
+        kept = (outcome, *record.outcomes)[:KEPT_OUTCOMES]
+        record = msgspec.structs.replace(record, outcomes=kept)
+        if await self._store.records.end(record, change):
+            return True
+        after = await self._store.records.read(new.reminder_id)
+        outcomes = after.record.outcomes if after is not None else ()
+        recorded = next((o for o in outcomes if o.version == change.version), None)
+        if planned and (recorded is None or not recorded.applied):
+            keys = [entry.key for entry in planned]
+            await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
+        return False
+
+    async def _tidy(
+        self, stored: Stored, change: Change, outcome: Outcome, revoked: Sequence[DueEntry]
+    ) -> None:
+        """Drops live entries that nothing names any more: a read brings only the newest few, and
+        must bring those that count. What rings stays: its body may stand in its live entry.
+
+        It changes nothing for the caller, so it may fail.
+        """
+        fired = {answer.occurrence_id for answer in outcome.answers if answer.was_fired}
+        gone = {entry.key.entry_id for entry in revoked if _occurrence_id(entry) not in fired}
+        now = self._clock.now()
+        gone |= {
+            entry.key.entry_id
+            for entry in stored.live
+            if entry.version < change.previous.version and entry.key.ring_at > now
+        }
+        try:
+            if not outcome.applied and change.planned:  # of somebody who found otherwise and died
+                keys = [entry.key for entry in change.planned]
+                await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
+            if gone:
+                stamp = max(change.stamp, stamp_of(now))  # one that was moved is stamped later
+                await self._store.records.drop_live(
+                    change.previous.reminder_id, sorted(gone), stamp=stamp
+                )
+        except StoreUnavailable as error:
+            log.warning(
+                "change.untidy", reminder_id=change.previous.reminder_id, operation=error.operation
+            )
+
+
+def finish_entry(new: Record, change: Change) -> DueEntry:
+    """The entry that makes somebody come back to the change."""
+    return DueEntry(
+        key=change.finish,
+        kind=Kind.FINISH,
+        namespace=new.namespace,
+        reminder_id=new.reminder_id,
+        version=change.version,
+        occurrence=None,
+        record_created_at=new.created_at,
+    )
+
+
+def _outcome(change: Change, revoked: Sequence[DueEntry], fired: set[str]) -> Outcome:
+    answers: dict[str, OccurrenceAnswer] = {}
+    for entry in revoked:  # twice the same where one was moved meanwhile
+        assert entry.occurrence is not None
+        occurrence_id = entry.occurrence.occurrence_id
+        answers[occurrence_id] = OccurrenceAnswer(
+            occurrence_id=occurrence_id,
+            planned_at=entry.occurrence.planned_at,
+            was_fired=occurrence_id in fired,
+        )
+    return Outcome(
+        request_id=change.request_id,
+        action=change.action,
+        content_hash=change.content_hash,
+        version=change.version,
+        applied=_applies(change, answers.values()),
+        answers=tuple(answers.values()),
+    )
+
+
+def _applies(change: Change, answers: Collection[OccurrenceAnswer]) -> bool:
+    """A rule can always be changed; a one-shot not once it fired, or both times would ring."""
+    if isinstance(change.previous.definition.schedule, Recurring):
+        return True
+    return not answers or not all(answer.was_fired for answer in answers)
+
+
+def _occurrence_id(entry: DueEntry) -> str:
+    return entry.occurrence.occurrence_id if entry.occurrence is not None else ""

@@ -1,0 +1,125 @@
+"""Which stretches of a shard's past are still to be looked at, and when. Pure bookkeeping.
+
+```
+   watermark                                         now − TRAIL        now
+  ─────┼──────────────┼──────────────┼────────┬──┬──┬──┬───┼──────────────┼───▶
+       │ whole minutes, older than the grace  │ stretches  │  not yet
+```
+A young minute is looked at in stretches, each once its time has passed; when the grace is over, the
+whole minute is looked at again, for what came late to it. What was found settled is not looked at
+again; what was open, after a wait that doubles: a stuck entry costs little, however many there are.
+"""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from reminders.buckets import MINUTE, minute_of
+
+TRAIL = timedelta(seconds=5)
+"""How far behind the clock the scan trails: time for an ordinary delivery to be handled."""
+STRETCH = timedelta(seconds=10)
+FIRST_WAIT = timedelta(seconds=2)
+LONGEST_WAIT = timedelta(seconds=16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """`start <= ring_at < before`, within a minute."""
+
+    minute: datetime
+    start: datetime
+    before: datetime
+    final: bool = False
+    """The whole minute, when nobody writes into it any more."""
+
+
+@dataclass(slots=True)
+class _Look:
+    """When an open stretch is looked at again."""
+
+    at: datetime
+    wait: timedelta
+
+
+@dataclass(slots=True)
+class _Minute:
+    """A minute that is not settled."""
+
+    final: bool = False
+    looks: dict[datetime, _Look | None] = field(default_factory=dict)
+    """By start of a stretch; None where it was found settled."""
+
+
+class Trail:
+    """The past of one shard from its watermark on."""
+
+    def __init__(self, watermark: datetime, grace: timedelta) -> None:
+        self.recorded = watermark
+        """What the store was told last."""
+        self._grace = grace
+        self._following = watermark
+        self._minutes: dict[datetime, _Minute] = {}
+        """Those not settled, oldest first."""
+
+    @property
+    def settled_through(self) -> datetime:
+        """Every minute before it is settled."""
+        return next(iter(self._minutes), self._following)
+
+    def young(self, before: datetime) -> list[Stretch]:
+        """The minutes within their grace at `before`, up to it: what a lead looks at first."""
+        minute = max(self._following, minute_of(before - self._grace - MINUTE))
+        found = []
+        while minute < before:
+            until = min(minute + MINUTE, before)
+            found.append(Stretch(minute=minute, start=minute, before=until))
+            minute += MINUTE
+        return found
+
+    def due(self, now: datetime) -> list[Stretch]:
+        """What to look at now: what rang lately first, then the backlog from its oldest on."""
+        while self._following < now - TRAIL:
+            self._minutes[self._following] = _Minute()
+            self._following += MINUTE
+        young: list[Stretch] = []
+        backlog: list[Stretch] = []
+        for minute, state in self._minutes.items():
+            if now >= minute + MINUTE + self._grace:
+                if not state.final:
+                    state.final, state.looks = True, {}
+                if _is_due(state, minute, now):
+                    whole = Stretch(minute=minute, start=minute, before=minute + MINUTE, final=True)
+                    backlog.append(whole)
+            else:
+                young += self._stretches(minute, state, now)
+        return young + backlog
+
+    def looked(self, stretch: Stretch, *, settled: bool, now: datetime) -> None:
+        """What a look found."""
+        state = self._minutes[stretch.minute]
+        if state.final and not stretch.final:
+            return  # it grew old meanwhile
+        if not settled:
+            last = state.looks.get(stretch.start)
+            wait = FIRST_WAIT if last is None else min(2 * last.wait, LONGEST_WAIT)
+            state.looks[stretch.start] = _Look(now + wait, wait)
+        elif stretch.final:
+            del self._minutes[stretch.minute]
+        else:
+            state.looks[stretch.start] = None
+
+    def _stretches(self, minute: datetime, state: _Minute, now: datetime) -> list[Stretch]:
+        found = []
+        start = minute
+        while start < minute + MINUTE and start + STRETCH <= now - TRAIL:
+            if _is_due(state, start, now):
+                found.append(Stretch(minute=minute, start=start, before=start + STRETCH))
+            start += STRETCH
+        return found
+
+
+def _is_due(state: _Minute, start: datetime, now: datetime) -> bool:
+    if start not in state.looks:
+        return True
+    look = state.looks[start]
+    return look is not None and look.at <= now

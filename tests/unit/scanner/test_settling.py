@@ -1,0 +1,440 @@
+"""The trailing scan: what it does about what it finds open, and how far the watermark moves."""
+
+from datetime import datetime
+
+import pytest
+from msgspec.structs import replace
+
+from reminders.buckets import shard_of
+from reminders.errors import StoreUnavailable
+from reminders.model.definition import After, At, CatchUp, Policies
+from reminders.model.entry import DueEntry, EntryState, Kind
+from reminders.model.ledger import OccurrenceStatus
+from reminders.model.record import Record, Status
+from reminders.ports import ClaimAnswer
+from tests.unit.lifecycle.world import (
+    DAY,
+    HOUR,
+    MINUTE,
+    NOON,
+    SECOND,
+    Crash,
+    World,
+    behind_the_scenes,
+    definition,
+    every,
+)
+from tests.unit.scanner.harness import Claimed, at_work, scanner_of
+
+
+async def occurrence_states(world: World, reminder_id: str) -> list[EntryState]:
+    """Without the entries that look after changes."""
+    return [s for s in await world.entries(reminder_id) if s.entry.kind is Kind.OCCURRENCE]
+
+
+async def reasons(world: World, reminder_id: str) -> dict[str, str]:
+    """Why occurrences did not ring, by their local time."""
+    rows = await world.ledger(reminder_id)
+    return {
+        row.occurrence.occurrence_id.partition("T")[2]: row.reason
+        for row in rows
+        if row.ended is OccurrenceStatus.SKIPPED
+    }
+
+
+async def put_unwatched(world: World, entry: DueEntry) -> None:
+    """On disk, with nobody told."""
+    with behind_the_scenes():
+        await world.store.due.put([entry], stamp=1)
+
+
+async def without_record(world: World, name: str, at: datetime) -> DueEntry:
+    """An entry that nothing but its row knows."""
+    record = Record(
+        namespace="ns",
+        reminder_id=name,
+        version=1,
+        status=Status.SCHEDULED,
+        definition=definition(At(instant=at)),
+        created_at=NOON,
+        updated_at=NOON,
+        stamp=1,
+    )
+    (entry,) = world.reminders.planner.first(record)
+    return entry
+
+
+# --- the watermark --------------------------------------------------------------------------------
+
+
+async def test_an_idle_shard_settles_minute_by_minute_after_the_grace(world: World) -> None:
+    """Every shard does, for itself."""
+    world = World(shards=3)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 10 * MINUTE)
+        for shard in range(3):
+            lag = NOON + 10 * MINUTE - await world.settled_through(shard)
+            assert MINUTE + world.limits.grace - MINUTE <= lag
+            assert lag <= world.limits.grace + 2 * MINUTE
+
+
+async def test_the_watermark_waits_for_an_entry_that_is_not_handled_and_goes_on_then(
+    world: World,
+) -> None:
+    """Claimed is not settled."""
+    await world.create(At(instant=NOON + 90 * SECOND))
+    world.stalled = True
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 20 * MINUTE)
+        assert await world.settled_through() == NOON + MINUTE
+        world.stalled = False
+        await world.clock.run_until(NOON + 22 * MINUTE)
+        assert await world.settled_through() >= NOON + 18 * MINUTE
+    assert len(world.rings) == 1
+
+
+async def test_the_watermark_waits_for_an_expansion(world: World) -> None:
+    """Handled, not expanded: its rule would fall silent."""
+    await world.create(every("FREQ=DAILY"))
+    async with at_work(world, scanner_of(world), expand=False):
+        await world.clock.run_until(NOON + 10 * MINUTE)
+        assert await world.settled_through() == NOON
+
+
+async def test_a_new_lead_goes_on_from_the_watermark_on_disk(world: World) -> None:
+    """And never moves it back."""
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 10 * MINUTE)
+    reached = await world.settled_through()
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 11 * MINUTE)
+        assert await world.settled_through() >= reached
+
+
+async def test_a_watermark_that_could_not_be_written_is_written_later(world: World) -> None:
+    """By the next round."""
+
+    async def down(point: str) -> None:
+        if point == "progress.advance":
+            raise StoreUnavailable(operation=point)
+
+    async with at_work(world, scanner_of(world)):
+        world.on_point = down
+        await world.clock.run_until(NOON + 5 * MINUTE)
+        assert await world.settled_through() == NOON
+        world.on_point = None
+        await world.clock.run_until(NOON + 5 * MINUTE + 3 * SECOND)
+        assert await world.settled_through() > NOON
+
+
+async def test_a_stuck_entry_does_not_make_settled_minutes_be_counted_again(world: World) -> None:
+    """Each once in stretches and once as a whole: not every round."""
+    await world.create(At(instant=NOON + 30 * SECOND))
+    world.stalled = True
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 20 * MINUTE)
+        before = world.points.count("due.counts")
+        await world.clock.run_until(NOON + 25 * MINUTE)
+        counted = world.points.count("due.counts") - before
+    assert counted <= 5 * (7 + 60 / 16) + 10
+
+
+@pytest.mark.parametrize("shards", [64])
+async def test_many_idle_shards_cost_little(shards: int) -> None:
+    """Per shard and minute: a few slices, as many counts, one watermark."""
+    world = World(shards=shards)
+    async with at_work(world, scanner_of(world), dispatch=False, expand=False):
+        await world.clock.run_until(NOON + 4 * MINUTE)
+        world.points.clear()
+        await world.clock.run_until(NOON + 5 * MINUTE)
+    by_name: dict[str, int] = {}
+    for point in world.points:
+        by_name[point] = by_name.get(point, 0) + 1
+    assert by_name["due.slice"] <= 6 * shards
+    assert by_name["due.counts"] <= 7 * shards
+    assert by_name["progress.advance"] <= shards
+    assert by_name["renew.before"] <= 61
+    assert by_name.get("claim.before", 0) == 0
+
+
+# --- open entries -------------------------------------------------------------------------------
+
+
+async def test_ten_thousand_entries_in_flight_are_not_claimed_over_and_over(world: World) -> None:
+    """Claimed once and answered, they are left alone a while, and looked at ever more rarely."""
+    claimed = Claimed(world)
+    entries = [await without_record(world, f"r{n}", NOON + 5 * SECOND) for n in range(10_000)]
+    with behind_the_scenes():
+        await world.store.due.put(entries, stamp=1)
+    world.stalled = True
+    async with at_work(world, scanner_of(world), dispatch=False, expand=False):
+        await world.clock.run_until(NOON + 3 * MINUTE)
+        slices = world.points.count("due.slice")
+    assert len(claimed.of(ClaimAnswer.CLAIMED)) == 10_000
+    assert len(claimed.of(ClaimAnswer.DUPLICATE)) <= 12 * 10_000
+    assert slices <= 12 * 21 + 60
+
+
+async def test_a_job_that_is_gone_is_handed_on_again_to_be_rechecked(world: World) -> None:
+    """Redis kept the claim and lost the job."""
+    name = await world.create(At(instant=NOON + 5 * SECOND))
+    async with at_work(world, scanner_of(world), dispatch=False):
+        await world.clock.run_until(NOON + 6 * SECOND)
+        stream = world.coordination.server.stream("jobs", 0)
+        (message,) = stream.messages.values()
+        assert not message.recheck
+        stream.messages.clear()
+        stream.fresh.clear()
+        await world.clock.run_until(NOON + 40 * SECOND)
+        (message,) = stream.messages.values()
+        assert message.recheck
+        await world.dispatch()
+    assert len(world.rings) == 1
+    assert world.rings[0].startswith(name)
+
+
+async def test_a_claimed_one_is_handed_on_again_though_it_was_made_void(world: World) -> None:
+    """The caller was told that it fired."""
+    name = await world.create(At(instant=NOON + 5 * SECOND))
+    async with at_work(world, scanner_of(world), dispatch=False):
+        await world.clock.run_until(NOON + 6 * SECOND)
+        assert (await world.cancel(name)).was_fired
+        stream = world.coordination.server.stream("jobs", 0)
+        stream.messages.clear()
+        stream.fresh.clear()
+        await world.clock.run_until(NOON + 40 * SECOND)
+        await world.dispatch()
+    assert len(world.rings) == 1
+
+
+async def test_an_entry_without_a_record_is_closed_once_nobody_can_be_writing_it(
+    world: World,
+) -> None:
+    """It was never acknowledged. Not at once: the record may be on its way."""
+    entry = await without_record(world, "orphan", NOON + 5 * SECOND)
+    world.clock.advance(MINUTE)
+    await put_unwatched(world, entry)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 2 * MINUTE)
+        state = await world.state(entry)
+        assert state is not None
+        assert state.handled_at is None
+        await world.clock.run_until(NOON + 5 * MINUTE)
+        state = await world.state(entry)
+        assert state is not None
+        assert state.settled
+        assert await world.settled_through() > NOON
+    assert not [name for name in world.rings if name.startswith("orphan")]
+
+
+async def test_a_void_entry_is_closed_and_does_not_hold_up_the_watermark(world: World) -> None:
+    """Recurring or not."""
+    at = NOON + 2 * MINUTE
+    rule = every("FREQ=HOURLY", start_local=at.replace(tzinfo=None))
+    names = [await world.create(At(instant=at)), await world.create(rule)]
+    async with at_work(world, scanner_of(world)):
+        for name in names:
+            assert not (await world.cancel(name)).was_fired
+        await world.clock.run_until(NOON + 8 * MINUTE)
+        assert await world.settled_through() > NOON + 3 * MINUTE
+    assert world.rings == []
+
+
+async def test_a_change_that_died_is_finished_by_the_scan_that_meets_its_void(
+    world: World,
+) -> None:
+    """Here even without its finish entry."""
+    name = await world.create(At(instant=NOON + 2 * MINUTE))
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + SECOND)
+
+        async def die(point: str) -> None:
+            if point == "due.mark.done":
+                raise Crash
+
+        world.on_point = die
+        with pytest.raises(Crash):
+            await world.reschedule(name, At(instant=NOON + 4 * MINUTE))
+        world.on_point = None
+        stored = await world.stored(name)
+        assert stored.change is not None
+        finish = replace(
+            (await occurrence_states(world, name))[0].entry,
+            key=stored.change.finish,
+            kind=Kind.FINISH,
+        )
+        with behind_the_scenes():
+            await world.store.due.handled([finish], at=world.now)
+        await world.clock.run_until(NOON + 3 * MINUTE)
+        assert (await world.stored(name)).change is None
+        await world.clock.run_until(NOON + 5 * MINUTE)
+    assert [ring[-6:] for ring in world.rings] == ["120400"]
+
+
+async def test_an_old_place_that_was_moved_and_then_changed_never_rings(world: World) -> None:
+    """The mover died before he made it void; the change did not know of it."""
+    await world.take_lease()
+    name = await world.create(At(instant=NOON + 5 * SECOND))
+    (entry,) = (await world.stored(name)).current
+    stray = replace(entry, key=replace(entry.key, ring_at=NOON + 6 * SECOND))
+    assert not (await world.cancel(name)).was_fired
+    world.clock.advance(2 * MINUTE)
+    await put_unwatched(world, stray)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 8 * MINUTE)
+        assert await world.settled_through() > NOON + MINUTE
+    assert world.rings == []
+
+
+async def test_an_entry_in_doubt_that_was_called_fired_rings_whatever_the_policy(
+    world: World,
+) -> None:
+    """Its rule would skip it as overtaken; but somebody was told."""
+    name = await world.create(every("FREQ=SECONDLY;INTERVAL=20"))
+    first, _ = (await world.stored(name)).current
+    await world.take_lease()
+    world.coordination.lose_everything()
+    changed = await world.cancel(name)
+    assert changed.was_fired
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 5 * MINUTE)
+    assert first.dedupe_id in world.rings
+
+
+# --- expansions ---------------------------------------------------------------------------------
+
+
+async def test_a_lost_fires_message_is_sent_again_and_the_rule_goes_on(world: World) -> None:
+    """Only to the expanders: it rang already."""
+    name = await world.create(every("FREQ=MINUTELY"))
+    async with at_work(world, scanner_of(world), expand=False):
+        await world.clock.run_until(NOON + 2 * SECOND)
+        stream = world.coordination.server.stream("fires", 0)
+        assert len(stream.messages) == 1
+        stream.messages.clear()
+        stream.fresh.clear()
+        await world.clock.run_until(NOON + 40 * SECOND)
+        assert len(stream.messages) == 1
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 4 * MINUTE + SECOND)
+    assert len(world.rings) == 5
+    assert all(ring.startswith(name) for ring in world.rings)
+
+
+async def test_absent_expanders_are_not_told_all_the_time(world: World) -> None:
+    """Twenty minutes without them leave a message a minute at most, not one a round."""
+    await world.create(every("FREQ=DAILY"))
+    async with at_work(world, scanner_of(world), expand=False):
+        await world.clock.run_until(NOON + 20 * MINUTE)
+        stream = world.coordination.server.stream("fires", 0)
+        assert 2 <= len(stream.messages) <= 21
+
+
+async def test_expanders_that_are_far_behind_are_not_told_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their stream does not grow by what is in it already."""
+    monkeypatch.setattr("scanner.settler.LONG_FIRES", 3)
+    for _ in range(5):
+        await world.create(every("FREQ=DAILY"))
+    async with at_work(world, scanner_of(world), expand=False):
+        await world.clock.run_until(NOON + 10 * MINUTE)
+        assert len(world.coordination.server.stream("fires", 0).messages) == 5
+
+
+# --- missed occurrences of a rule ---------------------------------------------------------------
+
+
+async def test_after_downtime_the_latest_missed_occurrence_rings_and_the_rule_goes_on(
+    world: World,
+) -> None:
+    """Those before it are on record as superseded: the planned ones each, the rest as one run."""
+    name = await world.create(every("FREQ=MINUTELY"))
+    world.clock.advance(30 * MINUTE + 30 * SECOND)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 33 * MINUTE + SECOND)
+    rung = sorted(ring.rpartition("T")[2] for ring in world.rings)
+    assert rung == ["123000", "123100", "123200", "123300"]
+    assert await reasons(world, name) == dict.fromkeys(["120000", "120100", "120200"], "superseded")
+    (run,) = [row for row in await world.ledger(name) if row.skipped_count]
+    assert run.skipped_through is not None
+    assert (run.skipped_count, run.skipped_through.occurrence_id[-6:]) == (28, "122900")
+
+
+async def test_a_rule_faster_than_the_scan_catches_up(world: World) -> None:
+    """Every five seconds, after two hours of downtime."""
+    await world.create(every("FREQ=SECONDLY;INTERVAL=5"))
+    world.clock.advance(2 * HOUR)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 2 * HOUR + 5 * MINUTE)
+    last = max(ring.rpartition("T")[2] for ring in world.rings)
+    assert last >= "140455"
+    assert len(world.rings) < 80
+
+
+async def test_what_should_not_catch_up_does_not(world: World) -> None:
+    """`none`: later than a minute it is skipped."""
+    policies = Policies(catch_up=CatchUp.NONE)
+    name = await world.create(every("FREQ=MINUTELY;INTERVAL=10"), policies=policies)
+    world.clock.advance(5 * MINUTE)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 10 * MINUTE + SECOND)
+    assert [ring[-6:] for ring in world.rings] == ["121000"]
+    assert await reasons(world, name) == {"120000": "catch_up_none"}
+
+
+async def test_all_that_is_not_too_old_rings_where_the_policy_says_all(world: World) -> None:
+    """Each once; what is older is skipped with its reason."""
+    policies = Policies(catch_up=CatchUp.ALL, catch_up_max_age=10 * MINUTE)
+    name = await world.create(every("FREQ=MINUTELY;INTERVAL=4"), policies=policies)
+    world.clock.advance(21 * MINUTE)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 24 * MINUTE + SECOND)
+    assert sorted(ring[-6:] for ring in world.rings) == ["121200", "121600", "122000", "122400"]
+    skipped = await reasons(world, name)
+    assert skipped == dict.fromkeys(["120000", "120400", "120800"], "too_old")
+
+
+async def test_a_late_one_shot_rings_however_late(world: World) -> None:
+    """Its expiry is the dispatcher's business."""
+    name = await world.create(After(delay=SECOND))
+    world.clock.advance(DAY)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + DAY + 3 * SECOND)
+    assert [ring.startswith(name) for ring in world.rings] == [True]
+
+
+async def test_what_was_claimed_is_not_skipped(world: World) -> None:
+    """Its job is under way, however late."""
+    name = await world.create(every("FREQ=MINUTELY"))
+    world.stalled = True
+    async with at_work(world, scanner_of(world), expand=False):
+        await world.clock.run_until(NOON + 5 * MINUTE)
+        world.stalled = False
+        await world.clock.run_until(NOON + 6 * MINUTE)
+    assert sorted(ring[-6:] for ring in world.rings) == ["120000", "120100"]
+    assert await reasons(world, name) == {}
+
+
+async def test_a_rule_that_ended_during_the_downtime_ends(world: World) -> None:
+    """Its last occurrence is the latest; the minute settles, and the reminder is fired."""
+    name = await world.create(every("FREQ=MINUTELY;COUNT=5"))
+    world.clock.advance(20 * MINUTE)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 30 * MINUTE)
+        assert await world.settled_through() > NOON + 10 * MINUTE
+    assert [ring[-6:] for ring in world.rings] == ["120400"]
+    assert (await world.reminders.get("ns", name)).status is Status.FIRED
+
+
+async def test_shards_settle_for_themselves(world: World) -> None:
+    """One that is stuck holds up no other."""
+    world = World(shards=4)
+    name = await world.create(At(instant=NOON + 30 * SECOND))
+    stuck = shard_of(name, 4)
+    world.stalled = True
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 10 * MINUTE)
+        reached = {shard: await world.settled_through(shard) for shard in range(4)}
+    assert reached.pop(stuck) == NOON
+    assert min(reached.values()) >= NOON + 6 * MINUTE
