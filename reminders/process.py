@@ -73,7 +73,7 @@ def run(name: str, build: Build, settings: Settings, *, http_port: int) -> int:
     )
     provider = configure_metrics(service=name, instance=instance)
     for warning in unknown_variables(os.environ, Settings.model_fields):
-        log.warning("setting_unknown", message=warning)
+        log.warning("setting.unknown", message=warning)
     try:
         return uvloop.run(_Run(name, build, settings, http_port).main())
     finally:
@@ -107,12 +107,12 @@ class _Run:
         try:
             async with AsyncExitStack() as stack:
                 port = await self.answer(stack)
-                log.info("service_starting", http_port=port, pid=os.getpid())
+                log.info("service.starting", http_port=port, pid=os.getpid())
                 await self.live()
         except asyncio.CancelledError:
             if not self.stop.is_set():
                 raise
-            log.info("service_stopped", while_starting=True)
+            log.info("service.stopped", while_starting=True)
         except Exception as failure:  # noqa: BLE001 - the last place that can tell the cause
             report_failure(failure)
             return 1
@@ -137,12 +137,12 @@ class _Run:
             if self.stop.is_set():
                 return
             self.service = service
-            log.info("service_running")
+            log.info("service.running")
             await service.run(self.stop)
             if not self.stop.is_set():
                 raise RuntimeError(f"{self.name} ended by itself")
-            log.info("service_drained")
-        log.info("service_stopped")
+            log.info("service.drained")
+        log.info("service.stopped")
 
     def problems(self) -> Sequence[str]:
         """What /ready answers."""
@@ -156,9 +156,9 @@ class _Run:
         """The first one drains, the second one ends the process where it stands."""
         name = signal.Signals(number).name
         if self.stop.is_set():
-            log.warning("service_killed", signal=name)
+            log.warning("service.killed", signal=name)
             os._exit(128 + number)
-        log.info("service_stopping", signal=name)
+        log.info("service.stopping", signal=name)
         self.stop.set()
         if self.building is not None:
             self.building.cancel()
@@ -172,4 +172,4 @@ def report_failure(failure: Exception) -> None:
         return
     expected = isinstance(failure, _EXPECTED)
     cause = f"{type(failure).__name__}: {failure}"
-    log.error("service_failed", cause=cause, exc_info=None if expected else failure)
+    log.error("service.failed", cause=cause, exc_info=None if expected else failure)

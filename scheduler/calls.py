@@ -199,5 +199,5 @@ async def _abort(context: Context, status: Status) -> NoReturn:
 
 def _incident(method: str, error: Exception) -> Status:
     incident = uuid.uuid4().hex[:12]
-    log.error("call_failed", method=method, incident=incident, exc_info=error)
+    log.error("call.failed", method=method, incident=incident, exc_info=error)
     return internal_status(incident)

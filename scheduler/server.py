@@ -120,7 +120,7 @@ class Scheduler:
         self._server = server
         self._port.set_result(port)
         self.update_health()
-        log.info("grpc_listening", address=self._settings.address, port=port)
+        log.info("grpc.listening", address=self._settings.address, port=port)
         return port
 
     async def stop(self, grace: timedelta) -> None:
@@ -136,7 +136,7 @@ class Scheduler:
         self._health.close()
         self._calls.close()
         self._service.drain()
-        log.info("grpc_draining", calls=self._calls.under_way)
+        log.info("grpc.draining", calls=self._calls.under_way)
         lead = min(self._settings.drain_lead, grace)
         flush: float | None = None
         with suppress(TimeoutError):
@@ -144,13 +144,13 @@ class Scheduler:
                 await asyncio.gather(self._calls.idle(), asyncio.sleep(lead.total_seconds()))
             flush = FLUSH_S
         await self._server.stop(flush)
-        log.info("grpc_stopped", cancelled=self._calls.under_way)
+        log.info("grpc.stopped", cancelled=self._calls.under_way)
 
     def update_health(self) -> None:
         """Lets health say what `problems` says now."""
         problems = self.problems()
         if self._health.set(serving=not problems):
-            log.info("readiness_changed", ready=not problems, problems=list(problems))
+            log.info("readiness.changed", ready=not problems, problems=list(problems))
 
     async def _follow_readiness(self) -> None:
         while True:

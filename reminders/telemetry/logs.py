@@ -72,7 +72,7 @@ def _library_event(_logger: Any, _method: str, event: EventDict) -> EventDict:
     """A library's message is prose: it becomes a field of a constant event."""
     record: logging.LogRecord = event["_record"]
     event["logger"], event["message"] = record.name, event["event"]
-    event["event"] = "library_log"
+    event["event"] = "library.log"
     return event
 
 

@@ -89,7 +89,7 @@ async def test_the_unexpected_is_logged_and_not_told(
         failure = await failing(stub.CreateReminder(request_of()))
     assert failure.code is grpc.StatusCode.INTERNAL
     assert "secret" not in str(failure.status)
-    (line,) = [one for one in logs if one["event"] == "call_failed"]
+    (line,) = [one for one in logs if one["event"] == "call.failed"]
     assert dict(failure.info.metadata) == {"incident": line["incident"]}
     assert line["method"] == "CreateReminder"
     assert line["exc_info"] is held.failure

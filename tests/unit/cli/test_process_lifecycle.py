@@ -110,23 +110,23 @@ def start(tmp_path: Path) -> Iterator[Any]:
 def test_a_signal_drains_and_ends_with_0(start: Any, number: signal.Signals) -> None:
     """Ready while it runs, 503 from the signal on."""
     process = start("runs")
-    process.until("service_running")
+    process.until("service.running")
     assert process.ready() == (200, [])
     process.child.send_signal(number)
     assert process.end() == 0
     assert [each["event"] for each in process.events][-3:] == [
-        "service_stopping",
-        "service_drained",
-        "service_stopped",
+        "service.stopping",
+        "service.drained",
+        "service.stopped",
     ]
 
 
 def test_a_second_signal_ends_it_at_once(start: Any) -> None:
     """A drain that hangs can be cut short."""
     process = start("hangs")
-    process.until("service_running")
+    process.until("service.running")
     process.child.send_signal(signal.SIGTERM)
-    process.until("service_stopping")
+    process.until("service.stopping")
     assert process.ready() == (503, ["stopping"])
     process.child.send_signal(signal.SIGTERM)
     assert process.end() == 128 + signal.SIGTERM
@@ -135,7 +135,7 @@ def test_a_second_signal_ends_it_at_once(start: Any) -> None:
 def test_a_signal_while_starting_ends_it_with_0(start: Any) -> None:
     """A store that does not answer must not hold up a shutdown."""
     process = start("slow")
-    process.until("service_starting")
+    process.until("service.starting")
     assert process.ready() == (503, ["starting"])
     process.child.send_signal(signal.SIGTERM)
     assert process.end() == 0
@@ -144,7 +144,7 @@ def test_a_signal_while_starting_ends_it_with_0(start: Any) -> None:
 def test_a_services_own_problems_are_its_readiness(start: Any) -> None:
     """Running is not ready."""
     process = start("unready")
-    process.until("service_running")
+    process.until("service.running")
     assert process.ready() == (503, ["no lease"])
 
 
@@ -153,7 +153,7 @@ def test_a_task_that_dies_ends_the_process_with_the_cause(start: Any) -> None:
     process = start("dies")
     assert process.end() == 1
     failed = process.events[-1]
-    assert failed["event"] == "service_failed"
+    assert failed["event"] == "service.failed"
     assert failed["cause"] == "ValueError: the cause"
     assert "in fail" in failed["exception"]
 
@@ -168,7 +168,7 @@ def test_a_service_that_ends_by_itself_is_a_failure(start: Any) -> None:
 def test_a_port_that_is_taken_names_its_variable(start: Any) -> None:
     """With what to do about it."""
     first = start("runs")
-    first.until("service_running")
+    first.until("service.running")
     port = first.events[0]["http_port"]
     second = start("runs", TOCSIN_SCANNER_HTTP_PORT=str(port))
     assert second.end() == 1

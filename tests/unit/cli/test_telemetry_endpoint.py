@@ -110,7 +110,7 @@ def test_a_librarys_line_becomes_an_event_of_ours(restored_logging: None) -> Non
     logging.getLogger("grpc").info("chatter")
     [line] = stream.getvalue().splitlines()
     content = json.loads(line)
-    assert (content["event"], content["logger"]) == ("library_log", "some.library")
+    assert (content["event"], content["logger"]) == ("library.log", "some.library")
     assert (content["message"], content["service"]) == ("went wrong", "dispatcher")
     assert "ValueError: invalid literal" in content["exception"]
 

@@ -92,4 +92,4 @@ async def test_an_empty_timer_sleeps(world: World) -> None:
         await world.clock.run_until(NOON)
         assert isinstance(world.clock, ManualClock)
         assert world.clock.next_wake is None
-        assert len([t for t in asyncio.all_tasks() if t.get_name().startswith("timer")]) == 1
+        assert not [t for t in asyncio.all_tasks() if t.get_name() == "timer-sleep"]
