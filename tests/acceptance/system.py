@@ -42,7 +42,7 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
     return result
 
 
-# --- the receiver -----------------------------------------------------------------------------------
+# --- the receiver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Receiver:
         self._server.server_close()
 
 
-# --- the services -----------------------------------------------------------------------------------
+# --- the services
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,14 +181,17 @@ class System:
             timeout=PATIENCE_S,
             check=False,
         )
-        assert done.returncode == expect, (
-            f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
-        )
+        told = done.stdout + done.stderr
+        assert done.returncode == expect, f"{arguments}: {done.returncode}\n{told}"
         return done.stdout + done.stderr if expect else done.stdout
 
     def json(self, *arguments: str) -> Any:
         """The same with `--json`, parsed."""
         return json.loads(self.tocsin(*arguments, "--json"))
+
+    def create(self, *arguments: str) -> Any:
+        """The reminder that `tocsin create …` answers."""
+        return self.json(*arguments)["reminder"]
 
     def _ready(self, name: str) -> bool:
         process, port = self.running[name]

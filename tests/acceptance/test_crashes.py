@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime, timedelta
 
+import grpc
+from tocsin.v1 import reminder_pb2, reminder_service_pb2, reminder_service_pb2_grpc
+
 from tests.acceptance.system import SERVICES, Receiver, System
 
 
 def _create(tocsin: System, receiver: Receiver, path: str, delays_s: list[float]) -> None:
-    import grpc  # noqa: PLC0415
-    from tocsin.v1 import reminder_pb2, reminder_service_pb2, reminder_service_pb2_grpc
-
     at = datetime.now(UTC)
     requests = []
     for delay in delays_s:
