@@ -102,8 +102,8 @@ class Channel(Struct, frozen=True, kw_only=True, array_like=True):
 class Definition(Struct, frozen=True, kw_only=True, array_like=True):
     """Everything the caller decides.
 
-    Equal content encodes to equal bytes, which is what `codec.content_hash` relies on: arrays
-    without field names (msgspec leaves defaults out of maps by identity, not equality), `labels` sorted.
+    Equal content encodes to equal bytes, which is what `codec.content_hash` relies on: `labels` are
+    sorted, and values go as arrays (msgspec leaves defaults out of maps by identity, not equality).
     """
 
     user_id: str

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_
     return result
 
 
-# --- the receiver
+# --- the receiver ---
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +126,7 @@ class Receiver:
         self._server.server_close()
 
 
-# --- the services
+# --- the services ---
 
 
 @dataclass(slots=True, kw_only=True)
@@ -153,7 +154,7 @@ class System:
             )
             self.running[name] = (process, port)
         for name in names:
-            until(lambda name=name: self._ready(name), f"{name} ready; see {self.folder}")
+            until(partial(self._ready, name), f"{name} ready; see {self.folder}")
 
     def kill(self, *names: str) -> None:
         """As `kill -9`, without a farewell."""
