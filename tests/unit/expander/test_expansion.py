@@ -183,6 +183,33 @@ async def test_a_change_at_any_step_leaves_nothing_of_the_old_rule(change: str) 
     assert step > 6
 
 
+async def test_an_expander_that_was_held_up_cannot_ring_what_was_cancelled_meanwhile(
+    world: World,
+) -> None:
+    """It found the record unchanged and stalls; a cancel ends the rule, too far ahead for Redis.
+    It wakes up just before the time and announces it: the hint is dated too early to be believed.
+    """
+    name = await world.create(every("FREQ=MINUTELY;INTERVAL=5"))
+    first, _ = await current(world, name)
+    await ring(world, first)
+
+    async def stall(point: str) -> None:
+        if point == "users.add":
+            world.on_point = None
+            with behind_the_scenes():
+                assert not (await world.cancel(name)).was_fired
+            world.clock.move_to(NOON + 10 * MINUTE - SECOND)
+
+    world.on_point = stall
+    await expansion_of(world).expand(first)
+    with behind_the_scenes():
+        heard = await world.coordination.hints.tail({0: "0-0"}, wait=timedelta(0))
+    written_from = heard[0][-1][2]
+    third = next(s.entry for s in await world.entries(name) if s.entry.key.ring_at > world.now)
+    world.clock.advance(SECOND)
+    assert await world.claim(third, read_at=written_from) is ClaimAnswer.STALE
+
+
 async def test_what_fired_of_an_older_version_is_only_marked(world: World) -> None:
     """The new version has entries of its own."""
     name = await world.create(every("FREQ=DAILY"))

@@ -1,0 +1,160 @@
+"""What a change answers when nobody can know, and who looks after one that is held up."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from reminders.lifecycle.changing import FINISH_AFTER
+from reminders.model.definition import After, At
+from reminders.model.entry import Fate, Kind
+from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.ports import ClaimAnswer
+from tests.unit.lifecycle.world import (
+    HOUR,
+    MINUTE,
+    NOON,
+    SECOND,
+    World,
+    behind_the_scenes,
+    running,
+)
+
+SOON = At(instant=NOON + 10 * SECOND)
+LATER = At(instant=NOON + 20 * SECOND)
+
+
+async def only(world: World, reminder_id: str) -> Any:
+    """The one live entry."""
+    (entry,) = (await world.stored(reminder_id)).current
+    return entry
+
+
+async def open_kinds(world: World, reminder_id: str) -> list[tuple[Kind, int]]:
+    """What would still ring, with its version."""
+    return [
+        (state.entry.kind, state.entry.version)
+        for state in await world.entries(reminder_id)
+        if state.handled_at is None and state.fate is not Fate.VOID
+    ]
+
+
+# --- doubt ---
+
+
+async def test_after_redis_lost_everything_a_near_time_is_in_doubt_and_rings(world: World) -> None:
+    """A claim may have been made that nobody sees: fired, and marked so that it is true."""
+    reminder_id = await world.create(SOON)
+    entry = await only(world, reminder_id)
+    await world.take_lease()
+    world.coordination.lose_everything()
+    changed = await world.cancel(reminder_id)
+    assert changed.was_fired
+    state = await world.state(entry)
+    assert state is not None
+    assert state.fate is Fate.CLAIMED
+
+
+async def test_after_redis_lost_everything_a_far_time_is_not_in_doubt(world: World) -> None:
+    """It cannot have been claimed."""
+    reminder_id = await world.create(At(instant=NOON + world.limits.margin + SECOND))
+    await world.take_lease()
+    world.coordination.lose_everything()
+    assert not (await world.cancel(reminder_id)).was_fired
+
+
+@pytest.mark.parametrize(
+    ("ended", "fired"),
+    [(OccurrenceStatus.SKIPPED, False), (OccurrenceStatus.CANCELLED, False), (None, True)],
+)
+async def test_in_doubt_the_ledger_decides(
+    world: World, ended: OccurrenceStatus | None, fired: bool
+) -> None:
+    """What it says did not ring did not ring."""
+    reminder_id = await world.create(SOON)
+    entry = await only(world, reminder_id)
+    with behind_the_scenes():
+        row = LedgerRow(
+            namespace="ns",
+            reminder_id=reminder_id,
+            reminder_version=1,
+            occurrence=entry.occurrence,
+            ended=ended,
+        )
+        await world.store.ledger.write([row], at=world.now)
+    world.coordination.lose_everything()
+    assert (await world.cancel(reminder_id)).was_fired is fired
+
+
+async def test_a_time_in_a_settled_minute_is_in_doubt(world: World) -> None:
+    """Redis may have forgotten, and the row have expired."""
+    reminder_id = await world.create(SOON)
+    world.clock.advance(5 * MINUTE)
+    await world.take_lease()
+    with behind_the_scenes():
+        await world.store.progress.advance(0, NOON + MINUTE)
+    assert (await world.cancel(reminder_id)).was_fired
+
+
+# --- the entry that looks after a change ---
+
+
+async def test_a_change_that_ended_leaves_its_finish_entry_handled(world: World) -> None:
+    """Nobody need come back."""
+    reminder_id = await world.create(SOON)
+    await world.cancel(reminder_id)
+    (finish,) = (s for s in await world.entries(reminder_id) if s.entry.kind is Kind.FINISH)
+    assert finish.handled_at is not None
+    assert finish.entry.key.ring_at == NOON + FINISH_AFTER
+
+
+async def test_a_change_begins_anew_when_its_finish_entry_came_too_late(world: World) -> None:
+    """Written into a stretch that is past, perhaps settled, nobody would find it."""
+    reminder_id = await world.create(At(instant=NOON + HOUR))
+
+    async def slow(point: str) -> None:
+        if point == "due.put":
+            world.on_point = None
+            world.clock.advance(5 * MINUTE)
+
+    world.on_point = slow
+    await world.reschedule(reminder_id, After(delay=HOUR))
+    entry = await only(world, reminder_id)
+    assert entry.key.ring_at == NOON + 5 * MINUTE + HOUR
+    assert (await world.stored(reminder_id)).record.version == 2
+
+
+async def test_one_who_was_held_up_while_finishing_cannot_ring_what_was_cancelled_meanwhile(
+    world: World,
+) -> None:
+    """He met a change half-way and stalls; others finish it and cancel the new time, far ahead. He
+    wakes up just before that time, writes and announces it: his hint is dated too early.
+    """
+    reminder_id = await world.create(SOON)
+    held, go = asyncio.Event(), asyncio.Event()
+
+    async def stall(point: str) -> None:
+        if point == "records.add_live" and not held.is_set():
+            held.set()
+            await go.wait()
+
+    world.on_point = stall
+    far = At(instant=NOON + 10 * MINUTE)
+    async with running(world.reschedule(reminder_id, far, request_id="r")) as (slow,):
+        await held.wait()
+        await world.reschedule(reminder_id, far, request_id="r")
+        entry = await only(world, reminder_id)
+        assert not (await world.cancel(reminder_id)).was_fired
+        world.clock.advance(10 * MINUTE - SECOND)
+        go.set()
+        await slow
+    with behind_the_scenes():
+        heard = await world.coordination.hints.tail({0: "0-0"}, wait=timedelta(0))
+    written_from = heard[0][-1][2]
+    world.clock.advance(SECOND)
+    answer = await world.claim(entry, read_at=written_from)
+    assert answer in (ClaimAnswer.VOID, ClaimAnswer.STALE)
+    state = await world.state(entry)
+    assert state is not None
+    assert state.fate is Fate.VOID
