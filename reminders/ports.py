@@ -205,6 +205,9 @@ class DedupKeys(Protocol):
         Linearizable for a key. Two claims of one key within a call: the first wins.
         """
 
+    async def find(self, namespace: str, key: str) -> DedupClaim | None:
+        """The claim that stands, if any did when this began."""
+
 
 class Progress(Protocol):
     """How far each shard is settled."""

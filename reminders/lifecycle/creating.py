@@ -1,9 +1,8 @@
 """Create: durable when it answers, once for each `dedup_key` and `request_id`.
 
 A key is arbitrated in the store by `DedupKeys.claim`; the claim carries the reminder id, the
-instant and
-the stamp, so whoever repeats a create that died half-way writes the very same rows. Without a key
-nothing is read before the write.
+instant and the stamp, so whoever repeats a create that died half-way writes the very same rows.
+Without a key nothing is read before the write.
 """
 
 from collections.abc import Sequence
@@ -25,6 +24,8 @@ from reminders.reminder_id import new_reminder_id
 CREATION_SETBACK = timedelta(seconds=60)
 """Creations are stamped this far behind, so that an LWT by any coordinator's clock wins over them.
 """
+KEY_KINDS = ("key", "request")
+"""Prefixes of claims, in the order in which they are claimed: `dedup_key`, `request_id`."""
 MISSING_IS_UNWRITTEN = timedelta(days=27)
 """A due entry younger than this that is not there was never written; an older one may have expired.
 """
@@ -59,9 +60,10 @@ class Creates:
         now = instant_ms(self._clock.now())
         for index, request in enumerate(requests):
             try:
+                _check_in_time(request)
                 new = self._plan(request, new_reminder_id(), now)
             except InvalidRequest as error:
-                results[index] = error
+                results[index] = await self._known(request) or error
                 continue
             if request.validate_only:
                 results[index] = Created(view=_anonymous(new))
@@ -77,6 +79,7 @@ class Creates:
         return results  # type: ignore[return-value]
 
     def _plan(self, request: CreateRequest, reminder_id: str, created_at: datetime) -> NewReminder:
+        """Raises `InvalidRequest` where nothing is ahead."""
         record = Record(
             namespace=request.namespace,
             reminder_id=reminder_id,
@@ -127,7 +130,7 @@ class Creates:
         for.
         """
         stands: dict[int, DedupClaim] = {}
-        for kind in ("key", "request"):
+        for kind in KEY_KINDS:
             asked = {
                 index: claim
                 for index, new in keyed.items()
@@ -146,10 +149,7 @@ class Creates:
                 if owner.content_hash != claim.content_hash or (
                     index in stands and owner.reminder_id != claim.reminder_id
                 ):
-                    results[index] = KeyConflict(
-                        key="dedup_key" if kind == "key" else "request_id",
-                        reminder_id=owner.reminder_id,
-                    )
+                    results[index] = _conflict(kind, owner)
                 elif index not in stands:
                     stands[index] = owner
         for index, owner in stands.items():
@@ -159,7 +159,7 @@ class Creates:
     def _claim(
         self, kind: str, request: CreateRequest, new: NewReminder, stands: DedupClaim | None
     ) -> DedupClaim | None:
-        name = request.definition.dedup_key if kind == "key" else request.request_id
+        name = _key_name(kind, request)
         if not name:
             return None
         record = new.record
@@ -201,17 +201,44 @@ class Creates:
         if owner.reminder_id == new.record.reminder_id:
             fresh[index] = new
             return
-        known_at = self._clock.now()
         try:
-            stored = await self._finish(owner.reminder_id)
-            if stored is None:  # the first one died, or is still at it: write its rows, not ours
+            repeated = await self._repeated(owner)
+            if repeated is not None:
+                results[index] = repeated
+            else:  # the first one died, or is still at it: write its rows, not ours
                 fresh[index] = self._plan(request, owner.reminder_id, owner.created_at)
-                return
-            await self._complete(stored, known_at)
-            view = await self._reads.view(stored)
-            results[index] = Created(view=view, deduplicated=True)
         except TocsinError as error:
             results[index] = error
+
+    async def _repeated(self, owner: DedupClaim) -> Created | None:
+        """The reminder that a key stands for, completed if its create died half-way."""
+        known_at = self._clock.now()
+        stored = await self._finish(owner.reminder_id)
+        if stored is None:
+            return None
+        await self._complete(stored, known_at)
+        return Created(view=await self._reads.view(stored), deduplicated=True)
+
+    async def _known(self, request: CreateRequest) -> Created | TocsinError | None:
+        """What a request that comes too late to be made was answered when it came in time."""
+        if request.validate_only:
+            return None
+        try:
+            for kind in KEY_KINDS:
+                name = _key_name(kind, request)
+                owner = (
+                    await self._store.dedup.find(request.namespace, f"{kind}:{name}")
+                    if name
+                    else None
+                )
+                if owner is None:
+                    continue
+                if owner.content_hash != content_hash(request.definition):
+                    return _conflict(kind, owner)
+                return await self._repeated(owner)
+        except TocsinError as error:
+            return error
+        return None
 
     async def _complete(self, stored: Stored, known_at: datetime) -> None:
         """Writes what a create that died after its record did not write.
@@ -233,6 +260,21 @@ class Creates:
             await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
             if state is None:
                 await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
+
+
+def _check_in_time(request: CreateRequest) -> None:
+    if request.too_late:
+        raise InvalidRequest(violations=list(request.too_late))
+
+
+def _key_name(kind: str, request: CreateRequest) -> str | None:
+    return request.definition.dedup_key if kind == "key" else request.request_id
+
+
+def _conflict(kind: str, owner: DedupClaim) -> KeyConflict:
+    return KeyConflict(
+        key="dedup_key" if kind == "key" else "request_id", reminder_id=owner.reminder_id
+    )
 
 
 def _view_of(new: NewReminder) -> View:

@@ -20,6 +20,9 @@ from reminders.recurrence import (
     zone_data_version,
 )
 
+_INSTANT = "Z"
+"""Ends the key of an instant that was asked for as such: it is another intent than the same reading
+of some place's clocks, which may have rung already."""
 _SEARCHED_DAYS = 10
 """For the next day on which a local time is ahead: yesterday's second pass, a skipped day, a gap.
 """
@@ -104,6 +107,8 @@ def once(record: Record) -> list[Occurrence]:
     occurrences = []
     for ordinal, one in enumerate(_localized(record), start=1):
         key = occurrence_key(one.nominal, int(one.second_pass))
+        if not isinstance(schedule, LocalTime):
+            key += _INSTANT
         shift = jitter(
             record.reminder_id, key, record.definition.policies.jitter, instant=one.instant
         )

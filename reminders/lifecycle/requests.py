@@ -5,6 +5,7 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from reminders.errors import Violation
 from reminders.model.definition import Definition
 from reminders.model.entry import DueEntry, Occurrence
 from reminders.model.ledger import OccurrenceStatus
@@ -20,6 +21,8 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     definition: Definition
     request_id: str | None = None
     validate_only: bool = False
+    too_late: tuple[Violation, ...] = ()
+    """Refused for these, unless its key stands for a reminder: then it repeats what was in time."""
 
 
 class View(Struct, frozen=True, kw_only=True):

@@ -109,6 +109,16 @@ class CassandraDedupKeys:
             await together([self._settle(b, own) for b, own in by_bucket.items()])
         return [one.answer or one.claim for one in pending]
 
+    async def find(self, namespace: str, key: str) -> DedupClaim | None:
+        """One query: LWTs commit at LOCAL_QUORUM, which is how this reads."""
+        found = self._access.prepared["dedup_find"].bind(bucket_of(namespace, key), namespace, key)
+        with translated("dedup.find"):
+            rows = await self._access.bridge.run(found)
+        if not rows:
+            return None
+        namespace, key, claim = rows[0]
+        return _standing({"namespace": namespace, "key": key, "claim": claim})[1]
+
     async def _settle(self, number: int, own: list[_Pending]) -> None:
         bucket = self._buckets[number]
         with bucket.brought(own):

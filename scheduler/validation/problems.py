@@ -44,6 +44,10 @@ class Problems:
         """Notes that a field is empty; `what` says what belongs there."""
         self.add(field, Reason.FIELD_REQUIRED, f"is required: {what}")
 
+    def only(self, reason: Reason) -> bool:
+        """Whether nothing else was found."""
+        return all(violation.reason == reason.value for violation in self.found)
+
     def raise_if_any(self) -> None:
         """Raises `InvalidRequest` with all of them."""
         if self.found:

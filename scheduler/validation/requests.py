@@ -71,13 +71,16 @@ class Validator:
             reminder, now, "reminder", problems, allow_loopback_http=self._allow_loopback_http
         )
         request_id = optional(request.request_id, ID_BYTES, "request_id", problems)
-        if problems.found or definition is None:
+        keyed = request_id is not None or (definition is not None and definition.dedup_key)
+        too_late = tuple(problems.found) if keyed and problems.only(Reason.TIME_IN_PAST) else ()
+        if definition is None or len(too_late) < len(problems.found):
             raise InvalidRequest(violations=problems.found)
         return CreateRequest(
             namespace=namespace,
             definition=definition,
             request_id=request_id,
             validate_only=request.validate_only,
+            too_late=too_late,
         )
 
     def batch(self, request: pb.BatchCreateRemindersRequest) -> None:

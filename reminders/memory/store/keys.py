@@ -21,6 +21,11 @@ class MemoryDedupKeys(Points):
         await self._point("dedup.claim.done")
         return standing
 
+    async def find(self, namespace: str, key: str) -> DedupClaim | None:
+        """Looks."""
+        await self._point("dedup.find")
+        return self._claims.get((namespace, key))
+
 
 class MemoryProgress(Points):
     """`reminders.ports.Progress`."""

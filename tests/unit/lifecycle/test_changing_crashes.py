@@ -90,7 +90,7 @@ async def check(world: World, reminder_id: str, old: tuple[DueEntry, ...], what:
     assert stored.change is None, what
     first = next((o for o in stored.record.outcomes if o.version == 2), None)
     ids = {entry.occurrence.occurrence_id: entry.dedupe_id for entry in old if entry.occurrence}
-    new_id = f"{reminder_id}.{(NOON + 40 * SECOND).strftime('%Y%m%dT%H%M%S')}"
+    new_id = f"{reminder_id}.{(NOON + 40 * SECOND).strftime('%Y%m%dT%H%M%SZ')}"
     expected = dict.fromkeys(ids.values(), 1) | {new_id: 0}
     if first is not None:
         expected |= {ids[answer.occurrence_id]: int(answer.was_fired) for answer in first.answers}

@@ -111,14 +111,14 @@ async def test_a_rule_goes_on_where_all_its_planned_occurrences_rang(world: Worl
     assert [e.key.ring_at for e in changed.view.ahead] == [NOON + DAY + 6 * HOUR]
 
 
-async def test_a_one_shot_rings_though_it_is_called_like_what_its_rule_rang(world: World) -> None:
-    """14:00 in Paris rang; now the caller wants 14:00 UTC, which has the same name."""
+async def test_an_instant_is_another_intent_than_the_same_reading_of_clocks(world: World) -> None:
+    """14:00 in Paris rang; now the caller wants 14:00 UTC: a key of its own, for receivers too."""
     reminder_id = await world.create(every("FREQ=DAILY;BYHOUR=14;BYMINUTE=0", zone="Europe/Paris"))
     first, _ = (await world.stored(reminder_id)).current
     await world.claim(first)
     changed = await world.reschedule(reminder_id, At(instant=NOON + 2 * HOUR))
     (entry,) = changed.view.ahead
-    assert entry.dedupe_id == first.dedupe_id
+    assert entry.dedupe_id != first.dedupe_id
     world.clock.advance(2 * HOUR)
     assert await world.claim(entry) is ClaimAnswer.CLAIMED
 

@@ -4,9 +4,10 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
-from reminders.errors import KeyConflict
+from reminders.errors import InvalidRequest, KeyConflict, Violation
 from reminders.lifecycle import Created, CreateRequest
 from reminders.model.definition import After, At
 from reminders.model.entry import Fate
@@ -22,6 +23,7 @@ from tests.unit.lifecycle.world import (
     behind_the_scenes,
     created,
     definition,
+    every,
     running,
 )
 
@@ -57,6 +59,24 @@ async def test_a_repeat_answers_the_same_reminder_and_instants(world: World, key
     assert again.view.ahead[0].key.ring_at == NOON + 2 * HOUR
     assert (first.deduplicated, again.deduplicated) == (False, True)
     assert len(await world.entries(first.view.record.reminder_id)) == 1
+
+
+@pytest.mark.parametrize("key", ["dedup_key", "request_id"])
+async def test_a_repeat_after_its_time_still_answers_the_reminder(world: World, key: str) -> None:
+    """What is refused as past to anybody else, and a rule that has ended meanwhile."""
+    too_late = (Violation(field="at", reason="TIME_IN_PAST", description="was long ago"),)
+    once = request(schedule=At(instant=NOON + MINUTE), **{key: "once"})
+    rule = request(schedule=every("FREQ=MINUTELY;COUNT=2"), **{key: "rule"})
+    first = [await create_one(world, one) for one in (once, rule)]
+    world.clock.advance(HOUR)
+    late = [msgspec.structs.replace(once, too_late=too_late), rule]
+    again = [await create_one(world, one) for one in late]
+    assert [a.view.record for a in again] == [f.view.record for f in first]
+    assert all(a.deduplicated for a in again)
+    unknown = msgspec.structs.replace(request(**{key: "other"}), too_late=too_late)
+    (refused,) = await world.reminders.create([unknown])
+    assert isinstance(refused, InvalidRequest)
+    assert refused.violations == list(too_late)
 
 
 @pytest.mark.parametrize("key", ["dedup_key", "request_id"])

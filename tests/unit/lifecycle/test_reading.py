@@ -280,8 +280,8 @@ async def test_one_that_was_moved_nearer_is_listed_in_its_place(world: World) ->
     await world.reschedule(reminder_id, At(instant=NOON + HOUR))
     for limit in (1, 10):
         assert await all_occurrences(world, reminder_id, limit) == [
-            ("20260601T170000", "completed"),
-            ("20260601T130000", "planned"),
+            ("20260601T170000Z", "completed"),
+            ("20260601T130000Z", "planned"),
         ]
 
 

@@ -266,7 +266,7 @@ async def test_a_change_that_died_is_finished_by_the_scan_that_meets_its_void(
         await world.clock.run_until(NOON + 3 * MINUTE)
         assert (await world.stored(name)).change is None
         await world.clock.run_until(NOON + 5 * MINUTE)
-    assert [ring[-6:] for ring in world.rings] == ["120400"]
+    assert [ring[-7:] for ring in world.rings] == ["120400Z"]
 
 
 async def test_an_old_place_that_was_moved_and_then_changed_never_rings(world: World) -> None:
