@@ -96,3 +96,12 @@ async def test_a_cancelled_caller_leaves_others_alone(store: Store) -> None:
         if not isinstance(answer, BaseException)
     }
     assert len(told) == 1
+
+
+async def test_a_standing_claim_is_found_without_making_one(store: Store) -> None:
+    """Whole; looking for what nobody claimed leaves it free, and namespaces are apart."""
+    first = claim(unique("key:"))
+    assert await store.dedup.find(NAMESPACE, first.key) is None
+    assert await store.dedup.claim([first]) == [first]
+    assert await store.dedup.find(NAMESPACE, first.key) == first
+    assert await store.dedup.find(unique("ns"), first.key) is None

@@ -294,6 +294,23 @@ def test_times_within_bounds_are_taken(
     assert validator.create(request_of(at(offset_s)), now).namespace == "default"
 
 
+@pytest.mark.parametrize("key", ["dedup_key", "request_id"])
+def test_a_key_lets_a_past_time_through_to_be_looked_up(
+    validator: Validator,
+    request_of: Callable[..., pb.CreateReminderRequest],
+    now: datetime,
+    key: str,
+) -> None:
+    """It may repeat what was in time; whatever else is wrong is refused all the same."""
+    keyed = does(lambda r: setattr(r if key == "request_id" else r.reminder, key, "k"))
+    taken = validator.create(request_of(at(-3600), keyed), now)
+    assert [violation.reason for violation in taken.too_late] == [Reason.TIME_IN_PAST.value]
+    assert validator.create(request_of(at(60), keyed), now).too_late == ()
+    with pytest.raises(InvalidRequest) as refused:
+        validator.create(request_of(at(-3600), keyed, sets("user_id", "")), now)
+    assert len(refused.value.violations) == 2
+
+
 def test_loopback_http_needs_the_setting(
     request_of: Callable[..., pb.CreateReminderRequest], now: datetime
 ) -> None:
