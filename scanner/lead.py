@@ -52,6 +52,8 @@ class Lead:
         self.read_through: datetime | None = None
         """Everything before it was read into the heap since the lease is held."""
         self.hinted_through = "0"
+        self.settled_through: datetime | None = None
+        """As far as the settler of this lead knows."""
         self.tasks: list[asyncio.Task[None]] = []
         """Everything that works for the lead; cancelled when it ends."""
         self._store = platform.store
@@ -64,6 +66,11 @@ class Lead:
         self._answered = Recent(platform.clock, UNDER_WAY)
         self.refired = Recent(platform.clock, REFIRED)
         self._wake = asyncio.Event()
+
+    @property
+    def oldest_due(self) -> datetime | None:
+        """When the entry that waits longest for its claim was to ring."""
+        return min((copy.state.entry.key.ring_at for copy in self._queue), default=None)
 
     @property
     def full(self) -> bool:
@@ -133,10 +140,9 @@ class Lead:
         if isinstance(answers, LeaseAnswer):
             self.end(answers.name.lower())
             return
-        now = self._clock.now()
+        self._metrics.claimed(batch, answers, self._clock.now())
         stale = []
         for copy, answer in zip(batch, answers, strict=True):
-            self._metrics.claimed(copy, answer, now)
             if answer is ClaimAnswer.EARLY:
                 self._later(self, copy)
                 continue

@@ -1,10 +1,15 @@
 """What the scanner counts. Ids never become labels."""
 
-from datetime import datetime
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
 
 from opentelemetry import metrics
+from opentelemetry.metrics import CallbackOptions, Observation
 
 from reminders.ports import ClaimAnswer, Copy
+
+Age = Callable[[], timedelta]
 
 _meter = metrics.get_meter("tocsin.scanner")
 
@@ -35,11 +40,30 @@ class Metrics:
             "tocsin_leads", description="Shards that this process leads"
         )
 
-    def claimed(self, copy: Copy, answer: ClaimAnswer, now: datetime) -> None:
-        """One entry's claim was answered."""
-        self._claims.add(1, {"answer": answer.name.lower()})
-        if answer is ClaimAnswer.CLAIMED:
-            self._lateness.record((now - copy.state.entry.promised_at).total_seconds())
+    def watch(self, *, oldest_due: Age, unsettled: Age) -> None:
+        """Two ages that grow when nothing moves, whatever the reason: what to alarm on."""
+        _meter.create_observable_gauge(
+            "tocsin_oldest_due_age",
+            callbacks=[_observed(oldest_due)],
+            unit="s",
+            description="How long the oldest entry whose time has come waits for its claim here",
+        )
+        _meter.create_observable_gauge(
+            "tocsin_unsettled_age",
+            callbacks=[_observed(unsettled)],
+            unit="s",
+            description="How far the slowest shard led here is settled behind the clock",
+        )
+
+    def claimed(
+        self, copies: Sequence[Copy], answers: Sequence[ClaimAnswer], now: datetime
+    ) -> None:
+        """A batch of claims was answered."""
+        for answer, count in Counter(answers).items():
+            self._claims.add(count, {"answer": answer.name.lower()})
+        for copy, answer in zip(copies, answers, strict=True):
+            if answer is ClaimAnswer.CLAIMED:
+                self._lateness.record((now - copy.state.entry.promised_at).total_seconds())
 
     def closed(self, reason: str) -> None:
         """An entry ended without ringing."""
@@ -52,3 +76,7 @@ class Metrics:
     def leads(self, change: int) -> None:
         """Shards won (+) or lost (-)."""
         self._leads.add(change)
+
+
+def _observed(age: Age) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    return lambda _: [Observation(age().total_seconds())]

@@ -1,7 +1,7 @@
 """The scanner's life: which shards are ours, and everything that runs while they are."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import uuid4
 
@@ -44,6 +44,10 @@ class Scanner:
         self._settler = Settler(platform, self._reader, finish, self._metrics)
         self._leads: dict[int, Lead] = {}
         self._renewed_at: datetime | None = None
+        self._metrics.watch(
+            oldest_due=lambda: self._age(lead.oldest_due for lead in self._leads.values()),
+            unsettled=lambda: self._age(lead.settled_through for lead in self._leads.values()),
+        )
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then claims what is due, releases its shards and returns."""
@@ -70,6 +74,10 @@ class Scanner:
         ):
             found.append("leases could not be renewed lately")
         return found
+
+    def _age(self, times: Iterable[datetime | None]) -> timedelta:
+        now = self._clock.now()
+        return max(now - min((at for at in times if at is not None), default=now), timedelta(0))
 
     @property
     def shards(self) -> Sequence[int]:

@@ -69,6 +69,7 @@ class Settler:
     async def run(self, lead: Lead) -> None:
         """Until the lead ends. Starts at the watermark: that is how a new lead catches up."""
         trail = Trail(await self._watermark(lead), self._grace)
+        lead.settled_through = trail.settled_through
         opened = False
         while not lead.lost.is_set():
             if self._clock.in_bounds():
@@ -104,7 +105,7 @@ class Settler:
             trail.looked(stretch, settled=settled, now=self._clock.now())
         if trail.settled_through > trail.recorded:
             await self._store.progress.advance(lead.shard, trail.settled_through)
-            trail.recorded = trail.settled_through
+            trail.recorded = lead.settled_through = trail.settled_through
 
     async def _look(self, lead: Lead, stretch: Stretch) -> bool:
         """Whether the stretch is settled; takes up what is open in it."""

@@ -142,7 +142,7 @@ class Reads:
             for occurrence_id, group in groupby(rows, key=lambda row: row.occurrence.occurrence_id)
         }
         for entry in (await self.view(stored)).ahead:
-            planned = _planned_view(entry)
+            planned = _planned_view(entry, len(stored.record.definition.channels))
             occurrence_id = planned.occurrence.occurrence_id
             # an attempt may be on record while its entry is still open
             if after is None or occurrence_id < after[0]:
@@ -179,7 +179,7 @@ def _first_name(view: View, start: datetime) -> str | None:
     return next(names, None)
 
 
-def _planned_view(entry: DueEntry) -> OccurrenceView:
+def _planned_view(entry: DueEntry, target_count: int) -> OccurrenceView:
     assert entry.occurrence is not None
     return OccurrenceView(
         namespace=entry.namespace,
@@ -187,6 +187,7 @@ def _planned_view(entry: DueEntry) -> OccurrenceView:
         version=entry.version,
         occurrence=entry.occurrence,
         status=OccurrenceStatus.PLANNED,
+        target_count=target_count,
     )
 
 
