@@ -15,7 +15,7 @@ setup: ## .venv from the lock file: quick when nothing changed
 	@$(PYTHON) tools/setup_env.py $(SETUP_FLAGS)
 
 run: setup ## start everything here, create a few reminders and show them ring; Ctrl-C stops it
-	@$(BIN)/tocsin demo
+	@$(BIN)/tocsin demo || [ $$? -eq 130 ]  # Ctrl-C is how it ends
 
 test: setup ## unit, contract, integration and acceptance tests, against real servers
 	@$(BIN)/pytest tests/unit tests/contract tests/integration tests/acceptance

@@ -1,6 +1,6 @@
 """Group commit without a timer.
 
-    callers ──▶ waiting ──▶ up to 8 batches under way ──▶ each caller's future
+    callers ──▶ waiting ──▶ a few batches under way ──▶ each caller's future
                  ▲  every completion sends the next batch, so an idle server answers a single
                  │  row at once, and a busy one gets batches of twenty
                  └─ bounded: a caller that brings more waits for room
@@ -26,8 +26,8 @@ from reminders.storage.wire import Mutation
 
 MAX_IN_FLIGHT = 8
 MAX_FULL_IN_FLIGHT = 16
-"""Beyond eight only full batches are sent: they hide the way there and back, while items of few
-callers had better gather."""
+"""Beyond `in_flight` only full batches are sent: they hide the way there and back, while items of
+few callers had better gather."""
 MAX_ITEMS = 20
 MAX_BYTES = 32 * 1024
 """A default cluster refuses a batch of more than 50 KiB."""
@@ -87,8 +87,13 @@ Landed = Callable[[list[_Item], Any, BaseException | None], None]
 class GroupWriter:
     """Sends many callers' mutations in few batches. For one event loop."""
 
-    def __init__(self, sender: Sender, *, patience_s: float) -> None:
+    def __init__(
+        self, sender: Sender, *, patience_s: float, in_flight: int = MAX_IN_FLIGHT
+    ) -> None:
+        """`in_flight`: batches under way that need not be full. Few: more gathers in each, which
+        costs the server less, and a caller waits for a round trip more."""
         self._sender = sender
+        self._most_in_flight = in_flight
         self._patience_s = patience_s
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Item] = deque()
@@ -143,7 +148,7 @@ class GroupWriter:
             self._room.set()
 
     def _may_send(self) -> bool:
-        if self._in_flight < MAX_IN_FLIGHT:
+        if self._in_flight < self._most_in_flight:
             return True
         full = len(self._waiting) >= MAX_ITEMS or self._waiting_bytes >= MAX_BYTES
         return full and self._in_flight < MAX_FULL_IN_FLIGHT
