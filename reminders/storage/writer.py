@@ -91,7 +91,8 @@ class GroupWriter:
         self, sender: Sender, *, patience_s: float, in_flight: int = MAX_IN_FLIGHT
     ) -> None:
         """`in_flight`: batches under way that need not be full. Few: more gathers in each, which
-        costs the server less, and a caller waits for a round trip more."""
+        costs the server less, and a caller waits for a round trip more.
+        """
         self._sender = sender
         self._most_in_flight = in_flight
         self._patience_s = patience_s

@@ -1,0 +1,1 @@
+"""The other sides of the benchmarks, each run as a process of its own: see `harness.child`."""
