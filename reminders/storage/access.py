@@ -23,4 +23,6 @@ class Access:
     creates: GroupWriter
     """New reminders: a flood of them must not delay the steps of those that are there."""
     steps: GroupWriter
-    """Everything else that is written plainly."""
+    """Everything else that somebody waits for."""
+    outcomes: GroupWriter
+    """What has happened: nobody waits for it, so it gathers."""

@@ -35,12 +35,14 @@ class CassandraDueEntries:
     async def handled(self, entries: Sequence[DueEntry], *, at: datetime) -> None:
         """Stamped `at`."""
         rows = self._access.rows
-        await self._access.steps.write((rows.handled(e.key, at) for e in entries), "due.handled")
+        await self._access.outcomes.write((rows.handled(e.key, at) for e in entries), "due.handled")
 
     async def expanded(self, entries: Sequence[DueEntry], *, at: datetime) -> None:
         """Stamped `at`."""
         rows = self._access.rows
-        await self._access.steps.write((rows.expanded(e.key, at) for e in entries), "due.expanded")
+        await self._access.outcomes.write(
+            (rows.expanded(e.key, at) for e in entries), "due.expanded"
+        )
 
     async def read(self, key: DueKey) -> EntryState | None:
         """One query."""

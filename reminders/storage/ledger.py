@@ -19,7 +19,7 @@ class CassandraLedger:
     async def write(self, rows: Sequence[LedgerRow], *, at: datetime) -> None:
         """Grouped with what others write; stamped `at`."""
         make = self._access.rows.ledger
-        await self._access.steps.write((make(row, at) for row in rows), "ledger.write")
+        await self._access.outcomes.write((make(row, at) for row in rows), "ledger.write")
 
     async def read(
         self, reminder_id: str, occurrence_id: str, channel_id: str = "", target: str = ""

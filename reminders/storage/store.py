@@ -24,6 +24,9 @@ from reminders.storage.writer import GroupWriter
 
 CREATES_IN_FLIGHT = 2
 """Unary creates by 128 callers cost Cassandra 300 µs each, with eight 480: docs/performance.md."""
+OUTCOMES_IN_FLIGHT = 2
+OUTCOMES_LINGER_S = 0.005
+"""At 500 fires a second these would otherwise be written one by one."""
 WRITE_PATIENCE = 2
 """Request time-outs that a row may wait for its turn."""
 
@@ -62,6 +65,12 @@ class CassandraStore:
             expiry=expiry,
             creates=GroupWriter(bridge, patience_s=patience_s, in_flight=CREATES_IN_FLIGHT),
             steps=GroupWriter(bridge, patience_s=patience_s),
+            outcomes=GroupWriter(
+                bridge,
+                patience_s=patience_s,
+                in_flight=OUTCOMES_IN_FLIGHT,
+                linger_s=OUTCOMES_LINGER_S,
+            ),
         )
         return cls(cluster, access)
 

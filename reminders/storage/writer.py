@@ -88,19 +88,28 @@ class GroupWriter:
     """Sends many callers' mutations in few batches. For one event loop."""
 
     def __init__(
-        self, sender: Sender, *, patience_s: float, in_flight: int = MAX_IN_FLIGHT
+        self,
+        sender: Sender,
+        *,
+        patience_s: float,
+        in_flight: int = MAX_IN_FLIGHT,
+        linger_s: float = 0.0,
     ) -> None:
         """`in_flight`: batches under way that need not be full. Few: more gathers in each, which
-        costs the server less, and a caller waits for a round trip more.
+        costs the server less, and a caller waits for a round trip more. `linger_s`: how long a
+        batch that is not full waits for company; for what nobody waits for.
         """
         self._sender = sender
         self._most_in_flight = in_flight
+        self._linger_s = linger_s
         self._patience_s = patience_s
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Item] = deque()
         self._waiting_bytes = 0
         self._in_flight = 0
-        self._scheduled = False
+        self._scheduled: asyncio.Handle | None = None
+        self._at_once = False
+        """Of what is scheduled: in the next turn, not after lingering."""
         self._room = asyncio.Event()
         self._room.set()
 
@@ -133,13 +142,22 @@ class GroupWriter:
         return len(self._waiting) < MAX_WAITING_ITEMS and self._waiting_bytes < MAX_WAITING_BYTES
 
     def _schedule(self) -> None:
-        """In the loop's next turn, so that callers of one turn share a batch."""
-        if not self._scheduled and self._may_send():
-            self._scheduled = True
-            self._loop.call_soon(self._pump)
+        """In the loop's next turn, so that callers of one turn share a batch; or a little later."""
+        if not self._may_send():
+            return
+        at_once = self._linger_s <= 0 or self._is_full()
+        if self._scheduled is not None:
+            if self._at_once or not at_once:
+                return
+            self._scheduled.cancel()
+        self._at_once = at_once
+        if at_once:
+            self._scheduled = self._loop.call_soon(self._pump)
+        else:
+            self._scheduled = self._loop.call_later(self._linger_s, self._pump)
 
     def _pump(self) -> None:
-        self._scheduled = False
+        self._scheduled = None
         while self._waiting and self._may_send():
             group = self._take()
             if group:
@@ -151,8 +169,10 @@ class GroupWriter:
     def _may_send(self) -> bool:
         if self._in_flight < self._most_in_flight:
             return True
-        full = len(self._waiting) >= MAX_ITEMS or self._waiting_bytes >= MAX_BYTES
-        return full and self._in_flight < MAX_FULL_IN_FLIGHT
+        return self._is_full() and self._in_flight < MAX_FULL_IN_FLIGHT
+
+    def _is_full(self) -> bool:
+        return len(self._waiting) >= MAX_ITEMS or self._waiting_bytes >= MAX_BYTES
 
     def _take(self) -> list[_Item]:
         group: list[_Item] = []
@@ -190,7 +210,10 @@ class GroupWriter:
         else:
             for item in group:
                 self._send([item], self._landed_alone)
-        self._pump()
+        if self._linger_s <= 0 or self._is_full():
+            self._pump()
+        elif self._waiting:
+            self._schedule()
 
     def _landed_alone(self, group: list[_Item], _rows: Any, error: BaseException | None) -> None:
         if error is None:

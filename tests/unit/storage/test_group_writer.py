@@ -103,6 +103,49 @@ async def test_rows_gather_while_all_slots_are_taken(sender: Sender, writer: Gro
     await asyncio.gather(*callers)
 
 
+async def test_few_slots_make_larger_groups(sender: Sender) -> None:
+    """The second row still goes at once; what comes after them goes together."""
+    writer = GroupWriter(sender, patience_s=3600, in_flight=2)
+    rows = mutations(6)
+    callers = []
+    for row in rows:
+        callers.append(start(writer, [row]))
+        await settle()
+    assert sender.sent == [rows[:1], rows[1:2]]
+    sender.answer()
+    await settle()
+    assert sender.sent[2:] == [rows[2:]]
+    sender.answer_all()
+    await asyncio.gather(*callers)
+
+
+async def test_a_lingering_row_waits_for_company_and_a_full_batch_for_nobody(
+    sender: Sender,
+) -> None:
+    """One that stays alone is sent all the same, and a landing does not hurry the next ones."""
+    writer = GroupWriter(sender, patience_s=3600, linger_s=3600)
+    rows = mutations(22)
+    callers = [start(writer, [row]) for row in rows[:19]]
+    await settle()
+    assert sender.sent == []
+    callers.append(start(writer, [rows[19]]))
+    await settle()
+    assert sender.sent == [rows[:20]]
+    callers.append(start(writer, [rows[20]]))
+    sender.answer()
+    await settle()
+    assert sender.sent == [rows[:20]]
+    for caller in callers:
+        caller.cancel()
+    short = GroupWriter(sender, patience_s=3600, linger_s=0.001)
+    alone = start(short, [rows[21]])
+    while len(sender.sent) == 1:  # noqa: ASYNC110 - a real timer, of a millisecond
+        await asyncio.sleep(0)
+    assert sender.sent[1] == [rows[21]]
+    sender.answer_all()
+    await alone
+
+
 async def test_batches_are_bounded_in_items_and_bytes(sender: Sender, writer: GroupWriter) -> None:
     """Twenty items or 32 KiB, whichever comes first; a larger item goes alone."""
     rows = [*mutations(50), *mutations(9, size=8_000), *mutations(2, size=40_000)]
