@@ -13,16 +13,13 @@ from reminders.recurrence import (
     Planned,
     Rule,
     Series,
+    instant_key,
     jitter,
     localize,
-    occurrence_key,
     zone,
     zone_data_version,
 )
 
-_INSTANT = "Z"
-"""Ends the key of an instant that was asked for as such: it is another intent than the same reading
-of some place's clocks, which may have rung already."""
 _SEARCHED_DAYS = 10
 """For the next day on which a local time is ahead: yesterday's second pass, a skipped day, a gap.
 """
@@ -106,9 +103,8 @@ def once(record: Record) -> list[Occurrence]:
     zone_name = schedule.zone if isinstance(schedule, LocalTime) else "UTC"
     occurrences = []
     for ordinal, one in enumerate(_localized(record), start=1):
-        key = occurrence_key(one.nominal, int(one.second_pass))
-        if not isinstance(schedule, LocalTime):
-            key += _INSTANT
+        local = isinstance(schedule, LocalTime)
+        key = one.key if local else instant_key(one.instant)
         shift = jitter(
             record.reminder_id, key, record.definition.policies.jitter, instant=one.instant
         )

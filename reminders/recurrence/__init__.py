@@ -42,7 +42,12 @@ from reminders.recurrence.errors import (
     ZoneIsOffset,
     ZoneUnknown,
 )
-from reminders.recurrence.identity import LocalIntent, occurrence_key, parse_occurrence_key
+from reminders.recurrence.identity import (
+    LocalIntent,
+    instant_key,
+    occurrence_key,
+    parse_occurrence_key,
+)
 from reminders.recurrence.jitter import jitter
 from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Overlap
 from reminders.recurrence.rules import Freq, Rule
@@ -83,6 +88,7 @@ __all__ = [
     "ZoneIsOffset",
     "ZoneUnknown",
     "holiday_data_version",
+    "instant_key",
     "jitter",
     "localize",
     "occurrence_key",

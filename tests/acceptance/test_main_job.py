@@ -36,6 +36,8 @@ def test_a_reminder_rings_once_at_its_time_and_is_on_record(
     assert [a["statusCode"] for a in delivery["attempts"]] == [204]
     [occurrence] = tocsin.json("occurrences", reminder_id)["occurrences"]
     assert occurrence["status"] == "OCCURRENCE_STATUS_COMPLETED"
+    of_it = tocsin.json("deliveries", reminder_id, "--occurrence", occurrence["occurrenceId"])
+    assert of_it["deliveries"] == [delivery]
     assert len(receiver.at("once")) == 1
 
 

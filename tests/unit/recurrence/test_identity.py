@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reminders.recurrence import KeyInvalid, LocalIntent, occurrence_key, parse_occurrence_key
+from reminders.recurrence import (
+    KeyInvalid,
+    LocalIntent,
+    instant_key,
+    occurrence_key,
+    parse_occurrence_key,
+)
 
 locals_in_ms = st.builds(
     lambda at, ms: at.replace(microsecond=ms * 1000),
@@ -31,6 +37,16 @@ def test_a_key_is_the_local_intent(local: datetime, fold: int, missing: int, key
     assert parse_occurrence_key(key) == LocalIntent(
         local=local, second_pass=bool(fold), missing=missing
     )
+
+
+@given(locals_in_ms)
+def test_an_instant_is_another_intent_than_a_reading_of_clocks(local: datetime) -> None:
+    """Its key differs from that of the same local time, and reads back."""
+    key = instant_key(local.replace(tzinfo=UTC))
+    assert key == occurrence_key(local) + "Z"
+    assert parse_occurrence_key(key) == LocalIntent(local=local, absolute=True)
+    with pytest.raises(KeyInvalid):
+        instant_key(local)
 
 
 @given(locals_in_ms, st.integers(0, 1))

@@ -843,8 +843,8 @@ class Occurrence(_message.Message):
     namespace: _builtins.str
     reminder_id: _builtins.str
     occurrence_id: _builtins.str
-    """From the local intent, never from the instant: "20261224T090000"; "~1" ends the second of two
-    equal local times. Unique within the reminder.
+    """From the intent, never from zone data: "20261224T090000"; "~1" ends the second of two
+    equal local times, "Z" an instant (`at`, `after`). Unique within the reminder.
     """
     reminder_version: _builtins.int
     """The version of the reminder that planned it."""
