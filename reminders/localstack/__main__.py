@@ -54,10 +54,10 @@ def main() -> int:
             cassandra_port=arguments.cassandra_port,
             redis_port=arguments.redis_port,
         ) as endpoints:
+            up = True  # before anybody can know, and send a signal
             print(f"export {CASSANDRA_VARIABLE}={endpoints.cassandra_hosts}")
             print(f"export {REDIS_VARIABLE}={endpoints.redis_url}", flush=True)
             say("both answer; Ctrl-C stops them")
-            up = True
             threading.Event().wait()
     except StepFailedError as error:
         print(error, file=sys.stderr)
