@@ -22,52 +22,83 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 from tocsin.v1 import reminder_pb2 as tocsin_dot_v1_dot_reminder__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n tocsin/v1/reminder_service.proto\x12\ttocsin.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x18tocsin/v1/reminder.proto\"i\n\x15\x43reateReminderRequest\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\"U\n\x16\x43reateReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x14\n\x0c\x64\x65\x64uplicated\x18\x02 \x01(\x08\"g\n\x1b\x42\x61tchCreateRemindersRequest\x12\x32\n\x08requests\x18\x01 \x03(\x0b\x32 .tocsin.v1.CreateReminderRequest\x12\x14\n\x0c\x62\x61tch_number\x18\x02 \x01(\x03\"^\n\x1c\x42\x61tchCreateRemindersResponse\x12(\n\x07results\x18\x01 \x03(\x0b\x32\x17.tocsin.v1.CreateResult\x12\x14\n\x0c\x62\x61tch_number\x18\x02 \x01(\x03\"s\n\x0c\x43reateResult\x12\x34\n\x07\x63reated\x18\x01 \x01(\x0b\x32!.tocsin.v1.CreateReminderResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"<\n\x12GetReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\"a\n\x14ListRemindersRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"\x87\x01\n\x15ListRemindersResponse\x12&\n\treminders\x18\x01 \x03(\x0b\x32\x13.tocsin.v1.Reminder\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x12\n\ntotal_size\x18\x03 \x01(\x05\x12\x19\n\x11total_size_capped\x18\x04 \x01(\x08\"a\n\x15\x43\x61ncelReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x82\x01\n\x16\x43\x61ncelReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x11\n\twas_fired\x18\x02 \x01(\x08\x12.\n\x0boccurrences\x18\x03 \x03(\x0b\x32\x19.tocsin.v1.OccurrenceFate\"l\n\x0eOccurrenceFate\x12\x15\n\roccurrence_id\x18\x01 \x01(\t\x12\x30\n\x0cplanned_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\twas_fired\x18\x03 \x01(\x08\"\x8c\x01\n\x19RescheduleReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12%\n\x08schedule\x18\x03 \x01(\x0b\x32\x13.tocsin.v1.Schedule\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"V\n\x1aRescheduleReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x11\n\twas_fired\x18\x02 \x01(\x08\"g\n\x16ListOccurrencesRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"^\n\x17ListOccurrencesResponse\x12*\n\x0boccurrences\x18\x01 \x03(\x0b\x32\x15.tocsin.v1.Occurrence\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"}\n\x15ListDeliveriesRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x15\n\roccurrence_id\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"Z\n\x16ListDeliveriesResponse\x12\'\n\ndeliveries\x18\x01 \x03(\x0b\x32\x13.tocsin.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xc1\x06\n\x0fReminderService\x12U\n\x0e\x43reateReminder\x12 .tocsin.v1.CreateReminderRequest\x1a!.tocsin.v1.CreateReminderResponse\x12g\n\x14\x42\x61tchCreateReminders\x12&.tocsin.v1.BatchCreateRemindersRequest\x1a\'.tocsin.v1.BatchCreateRemindersResponse\x12l\n\x15StreamCreateReminders\x12&.tocsin.v1.BatchCreateRemindersRequest\x1a\'.tocsin.v1.BatchCreateRemindersResponse(\x01\x30\x01\x12\x41\n\x0bGetReminder\x12\x1d.tocsin.v1.GetReminderRequest\x1a\x13.tocsin.v1.Reminder\x12R\n\rListReminders\x12\x1f.tocsin.v1.ListRemindersRequest\x1a .tocsin.v1.ListRemindersResponse\x12U\n\x0e\x43\x61ncelReminder\x12 .tocsin.v1.CancelReminderRequest\x1a!.tocsin.v1.CancelReminderResponse\x12\x61\n\x12RescheduleReminder\x12$.tocsin.v1.RescheduleReminderRequest\x1a%.tocsin.v1.RescheduleReminderResponse\x12X\n\x0fListOccurrences\x12!.tocsin.v1.ListOccurrencesRequest\x1a\".tocsin.v1.ListOccurrencesResponse\x12U\n\x0eListDeliveries\x12 .tocsin.v1.ListDeliveriesRequest\x1a!.tocsin.v1.ListDeliveriesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n tocsin/v1/reminder_service.proto\x12\ttocsin.v1\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x18tocsin/v1/reminder.proto\"i\n\x15\x43reateReminderRequest\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x15\n\rvalidate_only\x18\x03 \x01(\x08\"U\n\x16\x43reateReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x14\n\x0c\x64\x65\x64uplicated\x18\x02 \x01(\x08\"g\n\x1b\x42\x61tchCreateRemindersRequest\x12\x32\n\x08requests\x18\x01 \x03(\x0b\x32 .tocsin.v1.CreateReminderRequest\x12\x14\n\x0c\x62\x61tch_number\x18\x02 \x01(\x03\"^\n\x1c\x42\x61tchCreateRemindersResponse\x12(\n\x07results\x18\x01 \x03(\x0b\x32\x17.tocsin.v1.CreateResult\x12\x14\n\x0c\x62\x61tch_number\x18\x02 \x01(\x03\"s\n\x0c\x43reateResult\x12\x34\n\x07\x63reated\x18\x01 \x01(\x0b\x32!.tocsin.v1.CreateReminderResponseH\x00\x12#\n\x05\x65rror\x18\x02 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\x08\n\x06result\"<\n\x12GetReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\"a\n\x14ListRemindersRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"\x87\x01\n\x15ListRemindersResponse\x12&\n\treminders\x18\x01 \x03(\x0b\x32\x13.tocsin.v1.Reminder\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12\x12\n\ntotal_size\x18\x03 \x01(\x05\x12\x19\n\x11total_size_capped\x18\x04 \x01(\x08\"a\n\x15\x43\x61ncelReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x82\x01\n\x16\x43\x61ncelReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x11\n\twas_fired\x18\x02 \x01(\x08\x12.\n\x0boccurrences\x18\x03 \x03(\x0b\x32\x19.tocsin.v1.OccurrenceFate\"l\n\x0eOccurrenceFate\x12\x15\n\roccurrence_id\x18\x01 \x01(\t\x12\x30\n\x0cplanned_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\twas_fired\x18\x03 \x01(\x08\"\x8c\x01\n\x19RescheduleReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12%\n\x08schedule\x18\x03 \x01(\x0b\x32\x13.tocsin.v1.Schedule\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"V\n\x1aRescheduleReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x11\n\twas_fired\x18\x02 \x01(\x08\"\x91\x01\n\x15UpdateReminderRequest\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"\x82\x01\n\x16UpdateReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x11\n\twas_fired\x18\x02 \x01(\x08\x12.\n\x0boccurrences\x18\x03 \x03(\x0b\x32\x19.tocsin.v1.OccurrenceFate\"p\n\x14PauseReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x0c\n\x04\x65tag\x18\x04 \x01(\t\x12\x12\n\nrequest_id\x18\x05 \x01(\t\"\x81\x01\n\x15PauseReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\x12\x11\n\twas_fired\x18\x02 \x01(\x08\x12.\n\x0boccurrences\x18\x03 \x03(\x0b\x32\x19.tocsin.v1.OccurrenceFate\"a\n\x15ResumeReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\"?\n\x16ResumeReminderResponse\x12%\n\x08reminder\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Reminder\"T\n\x16TriggerReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\"D\n\x17TriggerReminderResponse\x12)\n\noccurrence\x18\x01 \x01(\x0b\x32\x15.tocsin.v1.Occurrence\"\xca\x01\n\x17\x42\x61\x63kfillReminderRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12.\n\nstart_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12,\n\x08\x65nd_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\x12\x12\n\nrequest_id\x18\x06 \x01(\t\"`\n\x18\x42\x61\x63kfillReminderResponse\x12\x18\n\x10occurrence_count\x18\x01 \x01(\x03\x12*\n\x0boccurrences\x18\x02 \x03(\x0b\x32\x15.tocsin.v1.Occurrence\"9\n\x12\x43\x61ncelGroupRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\"F\n\x13\x43\x61ncelGroupResponse\x12/\n\x0b\x63\x61ncel_time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa3\x01\n\x19PreviewOccurrencesRequest\x12%\n\x08schedule\x18\x01 \x01(\x0b\x32\x13.tocsin.v1.Schedule\x12%\n\x08policies\x18\x02 \x01(\x0b\x32\x13.tocsin.v1.Policies\x12)\n\x05\x61\x66ter\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\r\n\x05\x63ount\x18\x04 \x01(\x05\"l\n\x1aPreviewOccurrencesResponse\x12\x33\n\x0boccurrences\x18\x01 \x03(\x0b\x32\x1e.tocsin.v1.PreviewedOccurrence\x12\x19\n\x11zone_data_version\x18\x02 \x01(\t\"\xdf\x01\n\x13PreviewedOccurrence\x12\x15\n\roccurrence_id\x18\x01 \x01(\t\x12\x15\n\rnominal_local\x18\x02 \x01(\t\x12\x15\n\rplanned_local\x18\x03 \x01(\t\x12\x11\n\ttime_zone\x18\x04 \x01(\t\x12\x0c\n\x04\x66old\x18\x05 \x01(\x05\x12\x30\n\x0cplanned_time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nutc_offset\x18\x07 \x01(\t\x12\x0e\n\x06policy\x18\x08 \x01(\t\x12\x0c\n\x04note\x18\t \x01(\t\"g\n\x16ListOccurrencesRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"^\n\x17ListOccurrencesResponse\x12*\n\x0boccurrences\x18\x01 \x03(\x0b\x32\x15.tocsin.v1.Occurrence\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"}\n\x15ListDeliveriesRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x13\n\x0breminder_id\x18\x02 \x01(\t\x12\x15\n\roccurrence_id\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"Z\n\x16ListDeliveriesResponse\x12\'\n\ndeliveries\x18\x01 \x03(\x0b\x32\x13.tocsin.v1.Delivery\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xab\x0b\n\x0fReminderService\x12U\n\x0e\x43reateReminder\x12 .tocsin.v1.CreateReminderRequest\x1a!.tocsin.v1.CreateReminderResponse\x12g\n\x14\x42\x61tchCreateReminders\x12&.tocsin.v1.BatchCreateRemindersRequest\x1a\'.tocsin.v1.BatchCreateRemindersResponse\x12l\n\x15StreamCreateReminders\x12&.tocsin.v1.BatchCreateRemindersRequest\x1a\'.tocsin.v1.BatchCreateRemindersResponse(\x01\x30\x01\x12\x41\n\x0bGetReminder\x12\x1d.tocsin.v1.GetReminderRequest\x1a\x13.tocsin.v1.Reminder\x12R\n\rListReminders\x12\x1f.tocsin.v1.ListRemindersRequest\x1a .tocsin.v1.ListRemindersResponse\x12U\n\x0e\x43\x61ncelReminder\x12 .tocsin.v1.CancelReminderRequest\x1a!.tocsin.v1.CancelReminderResponse\x12\x61\n\x12RescheduleReminder\x12$.tocsin.v1.RescheduleReminderRequest\x1a%.tocsin.v1.RescheduleReminderResponse\x12U\n\x0eUpdateReminder\x12 .tocsin.v1.UpdateReminderRequest\x1a!.tocsin.v1.UpdateReminderResponse\x12R\n\rPauseReminder\x12\x1f.tocsin.v1.PauseReminderRequest\x1a .tocsin.v1.PauseReminderResponse\x12U\n\x0eResumeReminder\x12 .tocsin.v1.ResumeReminderRequest\x1a!.tocsin.v1.ResumeReminderResponse\x12X\n\x0fTriggerReminder\x12!.tocsin.v1.TriggerReminderRequest\x1a\".tocsin.v1.TriggerReminderResponse\x12[\n\x10\x42\x61\x63kfillReminder\x12\".tocsin.v1.BackfillReminderRequest\x1a#.tocsin.v1.BackfillReminderResponse\x12L\n\x0b\x43\x61ncelGroup\x12\x1d.tocsin.v1.CancelGroupRequest\x1a\x1e.tocsin.v1.CancelGroupResponse\x12\x61\n\x12PreviewOccurrences\x12$.tocsin.v1.PreviewOccurrencesRequest\x1a%.tocsin.v1.PreviewOccurrencesResponse\x12X\n\x0fListOccurrences\x12!.tocsin.v1.ListOccurrencesRequest\x1a\".tocsin.v1.ListOccurrencesResponse\x12U\n\x0eListDeliveries\x12 .tocsin.v1.ListDeliveriesRequest\x1a!.tocsin.v1.ListDeliveriesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'tocsin.v1.reminder_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CREATEREMINDERREQUEST']._serialized_start=131
-  _globals['_CREATEREMINDERREQUEST']._serialized_end=236
-  _globals['_CREATEREMINDERRESPONSE']._serialized_start=238
-  _globals['_CREATEREMINDERRESPONSE']._serialized_end=323
-  _globals['_BATCHCREATEREMINDERSREQUEST']._serialized_start=325
-  _globals['_BATCHCREATEREMINDERSREQUEST']._serialized_end=428
-  _globals['_BATCHCREATEREMINDERSRESPONSE']._serialized_start=430
-  _globals['_BATCHCREATEREMINDERSRESPONSE']._serialized_end=524
-  _globals['_CREATERESULT']._serialized_start=526
-  _globals['_CREATERESULT']._serialized_end=641
-  _globals['_GETREMINDERREQUEST']._serialized_start=643
-  _globals['_GETREMINDERREQUEST']._serialized_end=703
-  _globals['_LISTREMINDERSREQUEST']._serialized_start=705
-  _globals['_LISTREMINDERSREQUEST']._serialized_end=802
-  _globals['_LISTREMINDERSRESPONSE']._serialized_start=805
-  _globals['_LISTREMINDERSRESPONSE']._serialized_end=940
-  _globals['_CANCELREMINDERREQUEST']._serialized_start=942
-  _globals['_CANCELREMINDERREQUEST']._serialized_end=1039
-  _globals['_CANCELREMINDERRESPONSE']._serialized_start=1042
-  _globals['_CANCELREMINDERRESPONSE']._serialized_end=1172
-  _globals['_OCCURRENCEFATE']._serialized_start=1174
-  _globals['_OCCURRENCEFATE']._serialized_end=1282
-  _globals['_RESCHEDULEREMINDERREQUEST']._serialized_start=1285
-  _globals['_RESCHEDULEREMINDERREQUEST']._serialized_end=1425
-  _globals['_RESCHEDULEREMINDERRESPONSE']._serialized_start=1427
-  _globals['_RESCHEDULEREMINDERRESPONSE']._serialized_end=1513
-  _globals['_LISTOCCURRENCESREQUEST']._serialized_start=1515
-  _globals['_LISTOCCURRENCESREQUEST']._serialized_end=1618
-  _globals['_LISTOCCURRENCESRESPONSE']._serialized_start=1620
-  _globals['_LISTOCCURRENCESRESPONSE']._serialized_end=1714
-  _globals['_LISTDELIVERIESREQUEST']._serialized_start=1716
-  _globals['_LISTDELIVERIESREQUEST']._serialized_end=1841
-  _globals['_LISTDELIVERIESRESPONSE']._serialized_start=1843
-  _globals['_LISTDELIVERIESRESPONSE']._serialized_end=1933
-  _globals['_REMINDERSERVICE']._serialized_start=1936
-  _globals['_REMINDERSERVICE']._serialized_end=2769
+  _globals['_CREATEREMINDERREQUEST']._serialized_start=165
+  _globals['_CREATEREMINDERREQUEST']._serialized_end=270
+  _globals['_CREATEREMINDERRESPONSE']._serialized_start=272
+  _globals['_CREATEREMINDERRESPONSE']._serialized_end=357
+  _globals['_BATCHCREATEREMINDERSREQUEST']._serialized_start=359
+  _globals['_BATCHCREATEREMINDERSREQUEST']._serialized_end=462
+  _globals['_BATCHCREATEREMINDERSRESPONSE']._serialized_start=464
+  _globals['_BATCHCREATEREMINDERSRESPONSE']._serialized_end=558
+  _globals['_CREATERESULT']._serialized_start=560
+  _globals['_CREATERESULT']._serialized_end=675
+  _globals['_GETREMINDERREQUEST']._serialized_start=677
+  _globals['_GETREMINDERREQUEST']._serialized_end=737
+  _globals['_LISTREMINDERSREQUEST']._serialized_start=739
+  _globals['_LISTREMINDERSREQUEST']._serialized_end=836
+  _globals['_LISTREMINDERSRESPONSE']._serialized_start=839
+  _globals['_LISTREMINDERSRESPONSE']._serialized_end=974
+  _globals['_CANCELREMINDERREQUEST']._serialized_start=976
+  _globals['_CANCELREMINDERREQUEST']._serialized_end=1073
+  _globals['_CANCELREMINDERRESPONSE']._serialized_start=1076
+  _globals['_CANCELREMINDERRESPONSE']._serialized_end=1206
+  _globals['_OCCURRENCEFATE']._serialized_start=1208
+  _globals['_OCCURRENCEFATE']._serialized_end=1316
+  _globals['_RESCHEDULEREMINDERREQUEST']._serialized_start=1319
+  _globals['_RESCHEDULEREMINDERREQUEST']._serialized_end=1459
+  _globals['_RESCHEDULEREMINDERRESPONSE']._serialized_start=1461
+  _globals['_RESCHEDULEREMINDERRESPONSE']._serialized_end=1547
+  _globals['_UPDATEREMINDERREQUEST']._serialized_start=1550
+  _globals['_UPDATEREMINDERREQUEST']._serialized_end=1695
+  _globals['_UPDATEREMINDERRESPONSE']._serialized_start=1698
+  _globals['_UPDATEREMINDERRESPONSE']._serialized_end=1828
+  _globals['_PAUSEREMINDERREQUEST']._serialized_start=1830
+  _globals['_PAUSEREMINDERREQUEST']._serialized_end=1942
+  _globals['_PAUSEREMINDERRESPONSE']._serialized_start=1945
+  _globals['_PAUSEREMINDERRESPONSE']._serialized_end=2074
+  _globals['_RESUMEREMINDERREQUEST']._serialized_start=2076
+  _globals['_RESUMEREMINDERREQUEST']._serialized_end=2173
+  _globals['_RESUMEREMINDERRESPONSE']._serialized_start=2175
+  _globals['_RESUMEREMINDERRESPONSE']._serialized_end=2238
+  _globals['_TRIGGERREMINDERREQUEST']._serialized_start=2240
+  _globals['_TRIGGERREMINDERREQUEST']._serialized_end=2324
+  _globals['_TRIGGERREMINDERRESPONSE']._serialized_start=2326
+  _globals['_TRIGGERREMINDERRESPONSE']._serialized_end=2394
+  _globals['_BACKFILLREMINDERREQUEST']._serialized_start=2397
+  _globals['_BACKFILLREMINDERREQUEST']._serialized_end=2599
+  _globals['_BACKFILLREMINDERRESPONSE']._serialized_start=2601
+  _globals['_BACKFILLREMINDERRESPONSE']._serialized_end=2697
+  _globals['_CANCELGROUPREQUEST']._serialized_start=2699
+  _globals['_CANCELGROUPREQUEST']._serialized_end=2756
+  _globals['_CANCELGROUPRESPONSE']._serialized_start=2758
+  _globals['_CANCELGROUPRESPONSE']._serialized_end=2828
+  _globals['_PREVIEWOCCURRENCESREQUEST']._serialized_start=2831
+  _globals['_PREVIEWOCCURRENCESREQUEST']._serialized_end=2994
+  _globals['_PREVIEWOCCURRENCESRESPONSE']._serialized_start=2996
+  _globals['_PREVIEWOCCURRENCESRESPONSE']._serialized_end=3104
+  _globals['_PREVIEWEDOCCURRENCE']._serialized_start=3107
+  _globals['_PREVIEWEDOCCURRENCE']._serialized_end=3330
+  _globals['_LISTOCCURRENCESREQUEST']._serialized_start=3332
+  _globals['_LISTOCCURRENCESREQUEST']._serialized_end=3435
+  _globals['_LISTOCCURRENCESRESPONSE']._serialized_start=3437
+  _globals['_LISTOCCURRENCESRESPONSE']._serialized_end=3531
+  _globals['_LISTDELIVERIESREQUEST']._serialized_start=3533
+  _globals['_LISTDELIVERIESREQUEST']._serialized_end=3658
+  _globals['_LISTDELIVERIESRESPONSE']._serialized_start=3660
+  _globals['_LISTDELIVERIESRESPONSE']._serialized_end=3750
+  _globals['_REMINDERSERVICE']._serialized_start=3753
+  _globals['_REMINDERSERVICE']._serialized_end=5204
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ the server has at most 40 MiB.
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
@@ -410,6 +411,485 @@ class RescheduleReminderResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RescheduleReminderResponse: _TypeAlias = RescheduleReminderResponse  # noqa: Y015
+
+@_typing.final
+class UpdateReminderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMINDER_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    etag: _builtins.str
+    """Only this version; VERSION_MISMATCH otherwise. Default: any."""
+    request_id: _builtins.str
+    """For retries of this very call. At most 128 bytes. Default: none."""
+    @_builtins.property
+    def reminder(self) -> _reminder_pb2.Reminder:
+        """Required: namespace and reminder_id name it, the fields that the mask names are taken."""
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """Of user_id, schedule, policies (and its fields, such as policies.gap), channels, template_id,
+        params, labels. Required. A field that is named and not set takes its default.
+        """
+
+    def __init__(
+        self,
+        *,
+        reminder: _reminder_pb2.Reminder | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        etag: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reminder", b"reminder", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "reminder", b"reminder", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateReminderRequest: _TypeAlias = UpdateReminderRequest  # noqa: Y015
+
+@_typing.final
+class UpdateReminderResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMINDER_FIELD_NUMBER: _builtins.int
+    WAS_FIRED_FIELD_NUMBER: _builtins.int
+    OCCURRENCES_FIELD_NUMBER: _builtins.int
+    was_fired: _builtins.bool
+    """True if an occurrence of the old version had already been claimed, or if that is in doubt: it
+    rings as it was.
+    """
+    @_builtins.property
+    def reminder(self) -> _reminder_pb2.Reminder:
+        """As it is now."""
+
+    @_builtins.property
+    def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[Global___OccurrenceFate]:
+        """The same for each occurrence that was live."""
+
+    def __init__(
+        self,
+        *,
+        reminder: _reminder_pb2.Reminder | None = ...,
+        was_fired: _builtins.bool = ...,
+        occurrences: _abc.Iterable[Global___OccurrenceFate] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reminder", b"reminder"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrences", b"occurrences", "reminder", b"reminder", "was_fired", b"was_fired"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateReminderResponse: _TypeAlias = UpdateReminderResponse  # noqa: Y015
+
+@_typing.final
+class PauseReminderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    REMINDER_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    reminder_id: _builtins.str
+    """Required."""
+    reason: _builtins.str
+    """Why, shown as pause_reason. At most 512 bytes. Default: none."""
+    etag: _builtins.str
+    """Only this version; VERSION_MISMATCH otherwise. Default: any."""
+    request_id: _builtins.str
+    """For retries of this very call. At most 128 bytes. Default: none."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        reminder_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "namespace", b"namespace", "reason", b"reason", "reminder_id", b"reminder_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseReminderRequest: _TypeAlias = PauseReminderRequest  # noqa: Y015
+
+@_typing.final
+class PauseReminderResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMINDER_FIELD_NUMBER: _builtins.int
+    WAS_FIRED_FIELD_NUMBER: _builtins.int
+    OCCURRENCES_FIELD_NUMBER: _builtins.int
+    was_fired: _builtins.bool
+    """True if an occurrence whose time had come was already claimed, or if that is in doubt."""
+    @_builtins.property
+    def reminder(self) -> _reminder_pb2.Reminder:
+        """As it is now."""
+
+    @_builtins.property
+    def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[Global___OccurrenceFate]:
+        """The same for each occurrence that was live."""
+
+    def __init__(
+        self,
+        *,
+        reminder: _reminder_pb2.Reminder | None = ...,
+        was_fired: _builtins.bool = ...,
+        occurrences: _abc.Iterable[Global___OccurrenceFate] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reminder", b"reminder"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrences", b"occurrences", "reminder", b"reminder", "was_fired", b"was_fired"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PauseReminderResponse: _TypeAlias = PauseReminderResponse  # noqa: Y015
+
+@_typing.final
+class ResumeReminderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    REMINDER_ID_FIELD_NUMBER: _builtins.int
+    ETAG_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    reminder_id: _builtins.str
+    """Required."""
+    etag: _builtins.str
+    """Only this version; VERSION_MISMATCH otherwise. Default: any."""
+    request_id: _builtins.str
+    """For retries of this very call. At most 128 bytes. Default: none."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        reminder_id: _builtins.str = ...,
+        etag: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["etag", b"etag", "namespace", b"namespace", "reminder_id", b"reminder_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeReminderRequest: _TypeAlias = ResumeReminderRequest  # noqa: Y015
+
+@_typing.final
+class ResumeReminderResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMINDER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reminder(self) -> _reminder_pb2.Reminder:
+        """As it is now."""
+
+    def __init__(
+        self,
+        *,
+        reminder: _reminder_pb2.Reminder | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reminder", b"reminder"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reminder", b"reminder"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResumeReminderResponse: _TypeAlias = ResumeReminderResponse  # noqa: Y015
+
+@_typing.final
+class TriggerReminderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    REMINDER_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    reminder_id: _builtins.str
+    """Required."""
+    request_id: _builtins.str
+    """For retries of this very call: one id, one ring. At most 128 bytes. Default: none."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        reminder_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "reminder_id", b"reminder_id", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TriggerReminderRequest: _TypeAlias = TriggerReminderRequest  # noqa: Y015
+
+@_typing.final
+class TriggerReminderResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRENCE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def occurrence(self) -> _reminder_pb2.Occurrence:
+        """The one that rings now; its id ends in "Z"."""
+
+    def __init__(
+        self,
+        *,
+        occurrence: _reminder_pb2.Occurrence | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["occurrence", b"occurrence"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrence", b"occurrence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TriggerReminderResponse: _TypeAlias = TriggerReminderResponse  # noqa: Y015
+
+@_typing.final
+class BackfillReminderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    REMINDER_ID_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    END_TIME_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    reminder_id: _builtins.str
+    """Required: of a reminder with a recurrence."""
+    validate_only: _builtins.bool
+    """Answers what would ring, and changes nothing. Default false."""
+    request_id: _builtins.str
+    """For retries of this very call. At most 128 bytes. Default: none."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """Occurrences planned at this instant or later. Required."""
+
+    @_builtins.property
+    def end_time(self) -> _timestamp_pb2.Timestamp:
+        """And before this one, which must not lie ahead. Default: now."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        reminder_id: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        end_time: _timestamp_pb2.Timestamp | None = ...,
+        validate_only: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end_time", b"end_time", "namespace", b"namespace", "reminder_id", b"reminder_id", "request_id", b"request_id", "start_time", b"start_time", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackfillReminderRequest: _TypeAlias = BackfillReminderRequest  # noqa: Y015
+
+@_typing.final
+class BackfillReminderResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRENCE_COUNT_FIELD_NUMBER: _builtins.int
+    OCCURRENCES_FIELD_NUMBER: _builtins.int
+    occurrence_count: _builtins.int
+    """How many occurrences the rule names in the range; those that rang already do not ring again."""
+    @_builtins.property
+    def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[_reminder_pb2.Occurrence]:
+        """The first of them, at most 100."""
+
+    def __init__(
+        self,
+        *,
+        occurrence_count: _builtins.int = ...,
+        occurrences: _abc.Iterable[_reminder_pb2.Occurrence] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrence_count", b"occurrence_count", "occurrences", b"occurrences"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackfillReminderResponse: _TypeAlias = BackfillReminderResponse  # noqa: Y015
+
+@_typing.final
+class CancelGroupRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    GROUP_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    group_id: _builtins.str
+    """Required."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        group_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["group_id", b"group_id", "namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelGroupRequest: _TypeAlias = CancelGroupRequest  # noqa: Y015
+
+@_typing.final
+class CancelGroupResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CANCEL_TIME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def cancel_time(self) -> _timestamp_pb2.Timestamp:
+        """Every reminder of the group that was created up to here is void."""
+
+    def __init__(
+        self,
+        *,
+        cancel_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel_time", b"cancel_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cancel_time", b"cancel_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CancelGroupResponse: _TypeAlias = CancelGroupResponse  # noqa: Y015
+
+@_typing.final
+class PreviewOccurrencesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCHEDULE_FIELD_NUMBER: _builtins.int
+    POLICIES_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    count: _builtins.int
+    """1–1,000. Default 10."""
+    @_builtins.property
+    def schedule(self) -> _reminder_pb2.Schedule:
+        """Required."""
+
+    @_builtins.property
+    def policies(self) -> _reminder_pb2.Policies:
+        """Default: each field's own default."""
+
+    @_builtins.property
+    def after(self) -> _timestamp_pb2.Timestamp:
+        """Occurrences strictly after this instant. Default: for a recurrence with a start, its beginning;
+        else now.
+        """
+
+    def __init__(
+        self,
+        *,
+        schedule: _reminder_pb2.Schedule | None = ...,
+        policies: _reminder_pb2.Policies | None = ...,
+        after: _timestamp_pb2.Timestamp | None = ...,
+        count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "policies", b"policies", "schedule", b"schedule"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "count", b"count", "policies", b"policies", "schedule", b"schedule"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewOccurrencesRequest: _TypeAlias = PreviewOccurrencesRequest  # noqa: Y015
+
+@_typing.final
+class PreviewOccurrencesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRENCES_FIELD_NUMBER: _builtins.int
+    ZONE_DATA_VERSION_FIELD_NUMBER: _builtins.int
+    zone_data_version: _builtins.str
+    """The IANA release that the instants were computed with, such as "2026a"."""
+    @_builtins.property
+    def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewedOccurrence]:
+        """Soonest first; fewer than asked for where the schedule ends."""
+
+    def __init__(
+        self,
+        *,
+        occurrences: _abc.Iterable[Global___PreviewedOccurrence] | None = ...,
+        zone_data_version: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrences", b"occurrences", "zone_data_version", b"zone_data_version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewOccurrencesResponse: _TypeAlias = PreviewOccurrencesResponse  # noqa: Y015
+
+@_typing.final
+class PreviewedOccurrence(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRENCE_ID_FIELD_NUMBER: _builtins.int
+    NOMINAL_LOCAL_FIELD_NUMBER: _builtins.int
+    PLANNED_LOCAL_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    FOLD_FIELD_NUMBER: _builtins.int
+    PLANNED_TIME_FIELD_NUMBER: _builtins.int
+    UTC_OFFSET_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    occurrence_id: _builtins.str
+    """As it would be in Occurrence."""
+    nominal_local: _builtins.str
+    """The local time that the rule named: "2026-03-29T02:30:00"."""
+    planned_local: _builtins.str
+    """The local time after the policies: "2026-03-29T03:00:00"."""
+    time_zone: _builtins.str
+    fold: _builtins.int
+    """1 for the second of two equal local times, else 0."""
+    utc_offset: _builtins.str
+    """What the zone is ahead of UTC then: "+02:00"."""
+    policy: _builtins.str
+    """The policy that acted, a stable word such as "gap_next_valid"; empty if none did."""
+    note: _builtins.str
+    """The same in words that can be passed on; empty if none did."""
+    @_builtins.property
+    def planned_time(self) -> _timestamp_pb2.Timestamp:
+        """The instant of planned_local."""
+
+    def __init__(
+        self,
+        *,
+        occurrence_id: _builtins.str = ...,
+        nominal_local: _builtins.str = ...,
+        planned_local: _builtins.str = ...,
+        time_zone: _builtins.str = ...,
+        fold: _builtins.int = ...,
+        planned_time: _timestamp_pb2.Timestamp | None = ...,
+        utc_offset: _builtins.str = ...,
+        policy: _builtins.str = ...,
+        note: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["planned_time", b"planned_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fold", b"fold", "nominal_local", b"nominal_local", "note", b"note", "occurrence_id", b"occurrence_id", "planned_local", b"planned_local", "planned_time", b"planned_time", "policy", b"policy", "time_zone", b"time_zone", "utc_offset", b"utc_offset"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreviewedOccurrence: _TypeAlias = PreviewedOccurrence  # noqa: Y015
 
 @_typing.final
 class ListOccurrencesRequest(_message.Message):

@@ -70,6 +70,41 @@ class ReminderServiceStub:
                 request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.RescheduleReminderRequest.SerializeToString,
                 response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.RescheduleReminderResponse.FromString,
                 _registered_method=True)
+        self.UpdateReminder = channel.unary_unary(
+                '/tocsin.v1.ReminderService/UpdateReminder',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.UpdateReminderRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.UpdateReminderResponse.FromString,
+                _registered_method=True)
+        self.PauseReminder = channel.unary_unary(
+                '/tocsin.v1.ReminderService/PauseReminder',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.PauseReminderRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.PauseReminderResponse.FromString,
+                _registered_method=True)
+        self.ResumeReminder = channel.unary_unary(
+                '/tocsin.v1.ReminderService/ResumeReminder',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ResumeReminderRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ResumeReminderResponse.FromString,
+                _registered_method=True)
+        self.TriggerReminder = channel.unary_unary(
+                '/tocsin.v1.ReminderService/TriggerReminder',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.TriggerReminderRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.TriggerReminderResponse.FromString,
+                _registered_method=True)
+        self.BackfillReminder = channel.unary_unary(
+                '/tocsin.v1.ReminderService/BackfillReminder',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.BackfillReminderRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.BackfillReminderResponse.FromString,
+                _registered_method=True)
+        self.CancelGroup = channel.unary_unary(
+                '/tocsin.v1.ReminderService/CancelGroup',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.CancelGroupRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.CancelGroupResponse.FromString,
+                _registered_method=True)
+        self.PreviewOccurrences = channel.unary_unary(
+                '/tocsin.v1.ReminderService/PreviewOccurrences',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.PreviewOccurrencesRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.PreviewOccurrencesResponse.FromString,
+                _registered_method=True)
         self.ListOccurrences = channel.unary_unary(
                 '/tocsin.v1.ReminderService/ListOccurrences',
                 request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ListOccurrencesRequest.SerializeToString,
@@ -138,6 +173,59 @@ class ReminderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def UpdateReminder(self, request, context):
+        """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
+        rule goes on strictly after the last local time that it has emitted.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseReminder(self, request, context):
+        """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
+        starts; retries stop as well. Pausing a paused one changes its reason.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeReminder(self, request, context):
+        """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TriggerReminder(self, request, context):
+        """Fires once now, beside the schedule, which goes on unchanged.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def BackfillReminder(self, request, context):
+        """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
+        at the pace of the catch-up lane, behind everything that is due.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CancelGroup(self, request, context):
+        """Ends every reminder of a group that was created before the answer, at a cost that does not
+        depend on how many there are. What is created after the answer rings. Repeating is safe.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PreviewOccurrences(self, request, context):
+        """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListOccurrences(self, request, context):
         """What was planned and what became of it, newest first.
         """
@@ -189,6 +277,41 @@ def add_ReminderServiceServicer_to_server(servicer, server):
                     servicer.RescheduleReminder,
                     request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.RescheduleReminderRequest.FromString,
                     response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.RescheduleReminderResponse.SerializeToString,
+            ),
+            'UpdateReminder': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateReminder,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.UpdateReminderRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.UpdateReminderResponse.SerializeToString,
+            ),
+            'PauseReminder': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseReminder,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.PauseReminderRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.PauseReminderResponse.SerializeToString,
+            ),
+            'ResumeReminder': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeReminder,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ResumeReminderRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ResumeReminderResponse.SerializeToString,
+            ),
+            'TriggerReminder': grpc.unary_unary_rpc_method_handler(
+                    servicer.TriggerReminder,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.TriggerReminderRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.TriggerReminderResponse.SerializeToString,
+            ),
+            'BackfillReminder': grpc.unary_unary_rpc_method_handler(
+                    servicer.BackfillReminder,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.BackfillReminderRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.BackfillReminderResponse.SerializeToString,
+            ),
+            'CancelGroup': grpc.unary_unary_rpc_method_handler(
+                    servicer.CancelGroup,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.CancelGroupRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.CancelGroupResponse.SerializeToString,
+            ),
+            'PreviewOccurrences': grpc.unary_unary_rpc_method_handler(
+                    servicer.PreviewOccurrences,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.PreviewOccurrencesRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.PreviewOccurrencesResponse.SerializeToString,
             ),
             'ListOccurrences': grpc.unary_unary_rpc_method_handler(
                     servicer.ListOccurrences,
@@ -390,6 +513,195 @@ class ReminderService:
             '/tocsin.v1.ReminderService/RescheduleReminder',
             tocsin_dot_v1_dot_reminder__service__pb2.RescheduleReminderRequest.SerializeToString,
             tocsin_dot_v1_dot_reminder__service__pb2.RescheduleReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateReminder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/UpdateReminder',
+            tocsin_dot_v1_dot_reminder__service__pb2.UpdateReminderRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.UpdateReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseReminder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/PauseReminder',
+            tocsin_dot_v1_dot_reminder__service__pb2.PauseReminderRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.PauseReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeReminder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/ResumeReminder',
+            tocsin_dot_v1_dot_reminder__service__pb2.ResumeReminderRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.ResumeReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TriggerReminder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/TriggerReminder',
+            tocsin_dot_v1_dot_reminder__service__pb2.TriggerReminderRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.TriggerReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BackfillReminder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/BackfillReminder',
+            tocsin_dot_v1_dot_reminder__service__pb2.BackfillReminderRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.BackfillReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CancelGroup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/CancelGroup',
+            tocsin_dot_v1_dot_reminder__service__pb2.CancelGroupRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.CancelGroupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PreviewOccurrences(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/PreviewOccurrences',
+            tocsin_dot_v1_dot_reminder__service__pb2.PreviewOccurrencesRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.PreviewOccurrencesResponse.FromString,
             options,
             channel_credentials,
             insecure,

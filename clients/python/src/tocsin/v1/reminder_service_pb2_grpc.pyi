@@ -57,6 +57,28 @@ class ReminderServiceStub:
     """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
     RescheduleReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.RescheduleReminderRequest, _reminder_service_pb2.RescheduleReminderResponse]
     """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has."""
+    UpdateReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.UpdateReminderRequest, _reminder_service_pb2.UpdateReminderResponse]
+    """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
+    rule goes on strictly after the last local time that it has emitted.
+    """
+    PauseReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.PauseReminderRequest, _reminder_service_pb2.PauseReminderResponse]
+    """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
+    starts; retries stop as well. Pausing a paused one changes its reason.
+    """
+    ResumeReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ResumeReminderRequest, _reminder_service_pb2.ResumeReminderResponse]
+    """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger."""
+    TriggerReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.TriggerReminderRequest, _reminder_service_pb2.TriggerReminderResponse]
+    """Fires once now, beside the schedule, which goes on unchanged."""
+    BackfillReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.BackfillReminderRequest, _reminder_service_pb2.BackfillReminderResponse]
+    """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
+    at the pace of the catch-up lane, behind everything that is due.
+    """
+    CancelGroup: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelGroupRequest, _reminder_service_pb2.CancelGroupResponse]
+    """Ends every reminder of a group that was created before the answer, at a cost that does not
+    depend on how many there are. What is created after the answer rings. Repeating is safe.
+    """
+    PreviewOccurrences: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.PreviewOccurrencesRequest, _reminder_service_pb2.PreviewOccurrencesResponse]
+    """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed."""
     ListOccurrences: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ListOccurrencesRequest, _reminder_service_pb2.ListOccurrencesResponse]
     """What was planned and what became of it, newest first."""
     ListDeliveries: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ListDeliveriesRequest, _reminder_service_pb2.ListDeliveriesResponse]
@@ -85,6 +107,28 @@ class ReminderServiceAsyncStub(ReminderServiceStub):
     """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
     RescheduleReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.RescheduleReminderRequest, _reminder_service_pb2.RescheduleReminderResponse]  # type: ignore[assignment]
     """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has."""
+    UpdateReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.UpdateReminderRequest, _reminder_service_pb2.UpdateReminderResponse]  # type: ignore[assignment]
+    """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
+    rule goes on strictly after the last local time that it has emitted.
+    """
+    PauseReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.PauseReminderRequest, _reminder_service_pb2.PauseReminderResponse]  # type: ignore[assignment]
+    """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
+    starts; retries stop as well. Pausing a paused one changes its reason.
+    """
+    ResumeReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ResumeReminderRequest, _reminder_service_pb2.ResumeReminderResponse]  # type: ignore[assignment]
+    """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger."""
+    TriggerReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.TriggerReminderRequest, _reminder_service_pb2.TriggerReminderResponse]  # type: ignore[assignment]
+    """Fires once now, beside the schedule, which goes on unchanged."""
+    BackfillReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.BackfillReminderRequest, _reminder_service_pb2.BackfillReminderResponse]  # type: ignore[assignment]
+    """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
+    at the pace of the catch-up lane, behind everything that is due.
+    """
+    CancelGroup: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelGroupRequest, _reminder_service_pb2.CancelGroupResponse]  # type: ignore[assignment]
+    """Ends every reminder of a group that was created before the answer, at a cost that does not
+    depend on how many there are. What is created after the answer rings. Repeating is safe.
+    """
+    PreviewOccurrences: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.PreviewOccurrencesRequest, _reminder_service_pb2.PreviewOccurrencesResponse]  # type: ignore[assignment]
+    """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed."""
     ListOccurrences: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ListOccurrencesRequest, _reminder_service_pb2.ListOccurrencesResponse]  # type: ignore[assignment]
     """What was planned and what became of it, newest first."""
     ListDeliveries: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ListDeliveriesRequest, _reminder_service_pb2.ListDeliveriesResponse]  # type: ignore[assignment]
@@ -152,6 +196,70 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.RescheduleReminderResponse, _abc.Awaitable[_reminder_service_pb2.RescheduleReminderResponse]]:
         """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has."""
+
+    @_abc_1.abstractmethod
+    def UpdateReminder(
+        self,
+        request: _reminder_service_pb2.UpdateReminderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.UpdateReminderResponse, _abc.Awaitable[_reminder_service_pb2.UpdateReminderResponse]]:
+        """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
+        rule goes on strictly after the last local time that it has emitted.
+        """
+
+    @_abc_1.abstractmethod
+    def PauseReminder(
+        self,
+        request: _reminder_service_pb2.PauseReminderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.PauseReminderResponse, _abc.Awaitable[_reminder_service_pb2.PauseReminderResponse]]:
+        """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
+        starts; retries stop as well. Pausing a paused one changes its reason.
+        """
+
+    @_abc_1.abstractmethod
+    def ResumeReminder(
+        self,
+        request: _reminder_service_pb2.ResumeReminderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.ResumeReminderResponse, _abc.Awaitable[_reminder_service_pb2.ResumeReminderResponse]]:
+        """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger."""
+
+    @_abc_1.abstractmethod
+    def TriggerReminder(
+        self,
+        request: _reminder_service_pb2.TriggerReminderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.TriggerReminderResponse, _abc.Awaitable[_reminder_service_pb2.TriggerReminderResponse]]:
+        """Fires once now, beside the schedule, which goes on unchanged."""
+
+    @_abc_1.abstractmethod
+    def BackfillReminder(
+        self,
+        request: _reminder_service_pb2.BackfillReminderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.BackfillReminderResponse, _abc.Awaitable[_reminder_service_pb2.BackfillReminderResponse]]:
+        """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
+        at the pace of the catch-up lane, behind everything that is due.
+        """
+
+    @_abc_1.abstractmethod
+    def CancelGroup(
+        self,
+        request: _reminder_service_pb2.CancelGroupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.CancelGroupResponse, _abc.Awaitable[_reminder_service_pb2.CancelGroupResponse]]:
+        """Ends every reminder of a group that was created before the answer, at a cost that does not
+        depend on how many there are. What is created after the answer rings. Repeating is safe.
+        """
+
+    @_abc_1.abstractmethod
+    def PreviewOccurrences(
+        self,
+        request: _reminder_service_pb2.PreviewOccurrencesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.PreviewOccurrencesResponse, _abc.Awaitable[_reminder_service_pb2.PreviewOccurrencesResponse]]:
+        """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed."""
 
     @_abc_1.abstractmethod
     def ListOccurrences(
