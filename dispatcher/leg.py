@@ -1,18 +1,16 @@
-"""One leg: one channel of an occurrence, from a place at its destination to its ledger row.
+"""One leg: one channel of an occurrence, from a place at its destination to what is to be recorded.
 
 place? ── no ──▶ parked entry
   │
 ledger, record     (not for a first send that nobody can have begun)
-  │   └─▶ done already, cancelled, expired, poison ─▶ ledger
+  │   └─▶ done already: nothing; cancelled, expired, poison ─▶ LegEnd
 "attempt n: outcome unknown" ─▶ ledger     (only where it may be a repeat)
   │
-send
-  │
-ledger ─▶ retry's entry (only after a transient failure)
+send ─▶ LegEnd: the ledger row, and the retry's entry after a transient failure (`settler`)
 """
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import structlog
 from msgspec import Struct
@@ -27,14 +25,12 @@ from dispatcher.insistence import Insistence
 from dispatcher.requeue import Requeue
 from dispatcher.retry import refusal
 from dispatcher.settings import DispatcherSettings
+from dispatcher.settler import LegEnd
 from dispatcher.telemetry import Reporter
 from dispatcher.work import LegWork
 from reminders.model.entry import Kind
 from reminders.model.ledger import LedgerRow
 from reminders.platform import Platform
-
-AFTER = timedelta(milliseconds=1)
-"""Of two writes to a row, the second is stamped at least so much later."""
 
 log = structlog.get_logger()
 
@@ -70,30 +66,30 @@ class LegRunner:
         self._requeue = Requeue(platform, settings)
         self._insist = Insistence(platform.clock)
 
-    async def run(self, leg: LegWork) -> None:
-        """When this returns, the leg's outcome or what comes next is on record."""
+    async def run(self, leg: LegWork) -> LegEnd | None:
+        """Its end, to be put on record; None: what there is to say is on record already."""
         sender = self._senders.get(kind_of(leg.channel))
         destination = sender.destination(leg.channel) if sender is not None else ""
         if not await self._destinations.enter(destination):
             await self._insist(self._requeue.park, leg)
             self._report(Event.PARKED, leg, row=None, attempt=leg.attempt)
-            return
+            return None
         entered = time.monotonic()
         try:
             cleared = await self._clearance(leg)
-            if cleared is None:
-                return
+            if not isinstance(cleared, Cleared):
+                return cleared
             started_at = self._clock.now()
             result = await self._send(leg, cleared.attempt)
             ended_at = self._clock.now()
         finally:
             self._destinations.leave(destination, time.monotonic() - entered)
-        await self._record(leg, cleared, (started_at, ended_at), result)
+        return self._attempted(leg, cleared, (started_at, ended_at), result)
 
     # --- before -----------------------------------------------------------------------------------
 
-    async def _clearance(self, leg: LegWork) -> Cleared | None:
-        """None: there is nothing to send, and what there is to say is on record."""
+    async def _clearance(self, leg: LegWork) -> Cleared | LegEnd | None:
+        """Leave to send, or how it ended without."""
         work = leg.work
         row: LedgerRow | None = None
         if not work.first_hand:
@@ -116,15 +112,13 @@ class LegRunner:
         known = row if row is not None else rows.blank(leg)
         reason = await self._objection(leg, known)
         if reason is not None:
-            await self._end(leg, known, reason, Event.ENDED)
-            return None
+            return self._ended(leg, known, reason, Event.ENDED)
         if decision.unknown is None:
             return Cleared(row=known, attempt=decision.attempt)
         at = self._clock.now()
         known = rows.unknown(known, decision.unknown, at)
         if decision.action is Action.POISON:
-            await self._end(leg, known, "poison", Event.POISONED)
-            return None
+            return self._ended(leg, known, "poison", Event.POISONED)
         await self._insist(self._ledger.write, [known], at=at)
         self._report(Event.OUTCOME_UNKNOWN, leg, row=known, attempt=decision.unknown)
         return Cleared(row=known, attempt=decision.attempt, written_at=at)
@@ -137,10 +131,10 @@ class LegRunner:
             reason = await self._insist(self._gate.objection, work.entry)
         return reason
 
-    async def _end(self, leg: LegWork, row: LedgerRow, reason: str, event: Event) -> None:
+    def _ended(self, leg: LegWork, row: LedgerRow, reason: str, event: Event) -> LegEnd:
         row = rows.ended(row, reason)
-        await self._insist(self._ledger.write, [row], at=self._clock.now())
-        self._report(event, leg, row=row, attempt=row.attempt_count)
+        said = fact(event, leg, self._clock.now(), row=row, attempt=row.attempt_count)
+        return LegEnd(leg=leg, row=row, fact=said)
 
     async def _requeued(self, leg: LegWork, row: LedgerRow | None) -> None:
         """The attempt is on record, but perhaps not the entry of the next one."""
@@ -172,26 +166,19 @@ class LegRunner:
             log.exception("channel.failed", delivery_key=leg.delivery_key)
             return Result(outcome=Outcome.TRANSIENT, error_class="internal")
 
-    async def _record(
+    def _attempted(
         self, leg: LegWork, cleared: Cleared, span: tuple[datetime, datetime], result: Result
-    ) -> None:
+    ) -> LegEnd:
         row = rows.attempted(leg, cleared.row, cleared.attempt, span, result)
-        at = span[1]
-        if cleared.written_at is not None:
-            at = max(at, cleared.written_at + AFTER)
-        await self._insist(self._ledger.write, [row], at=at)
-        if row.next_attempt_at is not None:
-            await self._insist(self._requeue.retry, leg, row.attempt_count + 1, row.next_attempt_at)
-        self._reporter.report(
-            fact(
-                Event.ATTEMPTED,
-                leg,
-                span[0],
-                row=row,
-                attempt=cleared.attempt,
-                outcome=result.outcome.value,
-            )
+        said = fact(
+            Event.ATTEMPTED,
+            leg,
+            span[0],
+            row=row,
+            attempt=cleared.attempt,
+            outcome=result.outcome.value,
         )
+        return LegEnd(leg=leg, row=row, fact=said, written_at=cleared.written_at)
 
     def _report(self, event: Event, leg: LegWork, *, row: LedgerRow | None, attempt: int) -> None:
-        self._reporter.report(fact(event, leg, self._clock.now(), row=row, attempt=attempt))
+        self._reporter.report([fact(event, leg, self._clock.now(), row=row, attempt=attempt)])

@@ -1,12 +1,14 @@
-"""One job, in the order of DESIGN §7: send, ledger, retry's entry, handled. Then acknowledge."""
+"""One job: its sends. What they came to, `settler` puts on record."""
 
 import asyncio
 
 import structlog
+from msgspec import Struct
 
 from dispatcher.gate import Finish
 from dispatcher.insistence import Insistence
 from dispatcher.leg import LegRunner
+from dispatcher.settler import LegEnd, Settler
 from dispatcher.work import LegWork, Work
 from reminders.model.codec import decode_body, decode_entry
 from reminders.model.entry import DueEntry, Kind, Leg, Occurrence
@@ -17,33 +19,43 @@ from reminders.ports import Job
 log = structlog.get_logger()
 
 
-class JobRunner:
-    """Settles jobs."""
+class Sent(Struct, frozen=True, kw_only=True):
+    """A job of which nothing is left to send."""
 
-    def __init__(self, platform: Platform, legs: LegRunner, finish: Finish) -> None:
+    entry: DueEntry
+    """To be marked handled once `end` is on record."""
+    end: LegEnd | None
+
+
+class JobRunner:
+    """Runs jobs."""
+
+    def __init__(
+        self, platform: Platform, legs: LegRunner, settler: Settler, finish: Finish
+    ) -> None:
         self._clock = platform.clock
         self._store = platform.store
         self._legs = legs
+        self._settler = settler
         self._finish = finish
         self._insist = Insistence(platform.clock)
 
-    async def run(self, job: Job) -> None:
-        """When this returns, nothing is left to do for the job's due entry. A raise is a bug."""
+    async def run(self, job: Job) -> Sent:
+        """When this returns, all that is left is to write what it answers. A raise is a bug."""
         entry = decode_entry(job.raw)
         if entry.kind is Kind.FINISH:
             await self._insist(self._finish, entry.reminder_id)
-        else:
-            await self._deliver(job, entry)
-        await self._insist(self._store.due.handled, [entry], at=self._clock.now())
+            return Sent(entry=entry, end=None)
+        return Sent(entry=entry, end=await self._deliver(job, entry))
 
-    async def _deliver(self, job: Job, entry: DueEntry) -> None:
+    async def _deliver(self, job: Job, entry: DueEntry) -> LegEnd | None:
         occurrence = entry.occurrence
         if occurrence is None:
             raise ValueError(f"{entry.kind} entry without an occurrence")
         raw_body = entry.body or await self._body(entry)
         if raw_body is None:
             await self._bodiless(job, entry, occurrence)
-            return
+            return None
         work = Work(
             job=job,
             entry=entry,
@@ -53,17 +65,25 @@ class JobRunner:
         )
         legs = work.legs()
         if len(legs) == 1:
-            await self._leg(work, legs[0])
-            return
+            return await self._leg(work, legs[0])
         # Each to its end, whatever happens to the others: an attempt can't be taken back.
-        ends = await asyncio.gather(*(self._leg(work, leg) for leg in legs), return_exceptions=True)
+        ends = await asyncio.gather(
+            *(self._recorded(work, leg) for leg in legs), return_exceptions=True
+        )
         for end in ends:
             if end is not None:
                 raise end
+        return None
 
-    async def _leg(self, work: Work, leg: Leg) -> None:
+    async def _recorded(self, work: Work, leg: Leg) -> None:
+        """One of several: a slow one must not keep the others' outcomes from the ledger."""
+        end = await self._leg(work, leg)
+        if end is not None:
+            await self._settler.record(end)
+
+    async def _leg(self, work: Work, leg: Leg) -> LegEnd | None:
         channel = next(each for each in work.body.channels if each.channel_id == leg.channel_id)
-        await self._legs.run(
+        return await self._legs.run(
             LegWork(work=work, channel=channel, target=leg.target, attempt=leg.attempt)
         )
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -14,6 +15,7 @@ from dispatcher.gate import Finish, RecordGate
 from dispatcher.leg import LegRunner
 from dispatcher.runner import JobRunner
 from dispatcher.settings import DispatcherSettings
+from dispatcher.settler import Settlement, Settler
 from dispatcher.telemetry import Reporter
 from reminders.errors import CoordinationUnavailable
 from reminders.platform import Platform
@@ -46,10 +48,12 @@ class Dispatcher:
             places=settings.per_destination, max_wait=settings.max_wait
         )
         gate = RecordGate(platform.store, finish)
-        legs = LegRunner(platform, settings, senders, gate, self._destinations, Reporter())
-        self._runner = JobRunner(platform, legs, finish)
+        reporter = Reporter()
+        legs = LegRunner(platform, settings, senders, gate, self._destinations, reporter)
+        self._flights = Flights(settings.max_in_flight, settings.max_unsettled)
+        self._settler = Settler(platform, settings, reporter, sending=lambda: self._flights.sending)
+        self._runner = JobRunner(platform, legs, self._settler, finish)
         self._acknowledger = Acknowledger(self._jobs, self._clock)
-        self._flights = Flights(settings.max_in_flight)
         self._problem: str | None = "starting"
         self._reading = False
 
@@ -66,13 +70,14 @@ class Dispatcher:
         """Until `stop`; then what runs is finished, within bounds, and the rest left for others."""
         async with asyncio.TaskGroup() as group:
             loops = [
-                group.create_task(self._acknowledger.run(), name="dispatcher-acknowledge"),
-                group.create_task(self._keep(), name="dispatcher-keep"),
                 group.create_task(self._recover(group), name="dispatcher-recover"),
+                group.create_task(self._keep(), name="dispatcher-keep"),
+                group.create_task(self._settler.run(), name="dispatcher-settle"),
+                group.create_task(self._acknowledger.run(), name="dispatcher-acknowledge"),
             ]
             await self._take(group, stop)
             self._problem = "stopping"
-            loops[2].cancel()
+            loops[0].cancel()
             await self._drain()
             for loop in loops:
                 loop.cancel()
@@ -97,7 +102,7 @@ class Dispatcher:
 
     async def _read(self) -> list[Job]:
         """One read, when there is room for what it may give: at least one job of each shard."""
-        await self._room(len(self._shards))
+        await self._room(max(len(self._shards), self._settings.max_in_flight // 4))
         count = max(1, self._flights.free // len(self._shards))
         self._reading = True
         try:
@@ -123,19 +128,34 @@ class Dispatcher:
             await self._clock.sleep_until(self._clock.now() + AGAIN)
 
     def _start(self, group: asyncio.TaskGroup, job: Job) -> asyncio.Task[None]:
-        task = group.create_task(self._settle(job), name="dispatcher-job")
+        task = group.create_task(self._run(job), name="dispatcher-job")
         self._flights.add(job, self._clock.now(), task)
         return task
 
-    async def _settle(self, job: Job) -> None:
+    async def _run(self, job: Job) -> None:
         try:
-            await self._runner.run(job)
+            sent = await self._runner.run(job)
+        except asyncio.CancelledError:
+            self._flights.remove(job)
+            raise
         except Exception:  # a bad job must not stop the others; it is tried again when reclaimed
             log.exception("job.failed", job_id=job.job_id, shard=job.shard)
-        else:
-            self._acknowledger.add(job)
-        finally:
             self._flights.remove(job)
+            return
+        self._flights.sent(job)
+        self._settler.add(
+            Settlement(
+                end=sent.end,
+                entry=sent.entry,
+                since=self._clock.now(),
+                settled=partial(self._settled, job),
+                failed=partial(self._flights.remove, job),
+            )
+        )
+
+    def _settled(self, job: Job) -> None:
+        self._acknowledger.add(job)
+        self._flights.remove(job)
 
     # --- keeping and recovering -------------------------------------------------------------------
 
@@ -186,7 +206,8 @@ class Dispatcher:
             while suspects:
                 job = suspects.pop(0)
                 log.error("job.suspect", job_id=job.job_id, shard=job.shard, times=job.deliveries)
-                await asyncio.wait((self._start(group, job),))
+                self._start(group, job)
+                await self._flights.landed(job)
         finally:
             for job in suspects:
                 self._flights.remove(job)

@@ -13,7 +13,13 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     """This process's name in the consumer group; never reused."""
 
     max_in_flight: int = 512
-    """Jobs taken and not settled yet. Above it nothing is read: entries wait in the stream."""
+    """Jobs taken and not sent yet. Above it nothing is read: entries wait in the stream."""
+    max_unsettled: int = 8192
+    """Jobs taken and not settled yet, which a crash now would repeat. Above it nothing is read."""
+    settle_linger: timedelta = timedelta(milliseconds=10)
+    """How long an outcome waits for others to be written with."""
+    settle_within: timedelta = timedelta(seconds=1)
+    """How long many sends under way may hold outcomes back."""
     per_destination: int = 64
     """Attempts under way at one destination, such as a host."""
     max_wait: timedelta = timedelta(seconds=2)

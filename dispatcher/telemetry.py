@@ -1,5 +1,8 @@
 """Where facts go: a log line and the metrics. Ids never become labels."""
 
+from collections import Counter
+from collections.abc import Sequence
+
 import structlog
 from msgspec.structs import asdict
 from opentelemetry import metrics
@@ -57,8 +60,30 @@ class Reporter:
             for event, (name, description) in counters.items()
         }
 
-    def report(self, fact: Fact) -> None:
-        """One fact."""
+    def report(self, facts: Sequence[Fact]) -> None:
+        """Facts in their order; attempts of one kind are counted together, which is cheaper."""
+        attempts: Counter[tuple[str, str, int, str]] = Counter()
+        for fact in facts:
+            self._write(fact)
+            if fact.event is Event.ATTEMPTED:
+                number = min(fact.attempt, _COUNTED_ATTEMPTS)
+                attempts[fact.channel_kind, fact.outcome, number, fact.error_class or "none"] += 1
+                self._time(fact)
+            else:
+                labels = {"channel": fact.channel_kind, "reason": fact.reason or "none"}
+                self._counters[fact.event].add(1, labels)
+        for (channel, outcome, number, error_class), count in attempts.items():
+            self._attempts.add(
+                count,
+                {
+                    "channel": channel,
+                    "outcome": outcome,
+                    "attempt": str(number),
+                    "error_class": error_class,
+                },
+            )
+
+    def _write(self, fact: Fact) -> None:
         fields = asdict(fact)
         event = fields.pop("event")
         if fact.next_attempt_at is not None:
@@ -67,21 +92,8 @@ class Reporter:
             self._log.error(event.value, **fields)
         else:
             self._log.info(event.value, **fields)
-        if fact.event is Event.ATTEMPTED:
-            self._count_attempt(fact)
-        else:
-            self._counters[fact.event].add(
-                1, {"channel": fact.channel_kind, "reason": fact.reason or "none"}
-            )
 
-    def _count_attempt(self, fact: Fact) -> None:
-        labels = {
-            "channel": fact.channel_kind,
-            "outcome": fact.outcome,
-            "attempt": str(min(fact.attempt, _COUNTED_ATTEMPTS)),
-            "error_class": fact.error_class or "none",
-        }
-        self._attempts.add(1, labels)
+    def _time(self, fact: Fact) -> None:
         channel = {"channel": fact.channel_kind}
         if fact.attempt == 1:
             self._lateness.record(fact.lateness_ms / 1000, channel)

@@ -1,5 +1,6 @@
 """A dispatcher's world in memory: ports with points where it can die, a channel with a script."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from dispatcher.leg import LegRunner
 from dispatcher.runner import JobRunner
 from dispatcher.service import Dispatcher
 from dispatcher.settings import DispatcherSettings
+from dispatcher.settler import Settlement, Settler
 from dispatcher.telemetry import Reporter
 from reminders.buckets import occurrence_entry_id
 from reminders.clock import ManualClock
@@ -82,7 +84,8 @@ class World:
         self.platform = Platform(
             store=self.store, coordination=self.coordination, clock=self.clock, limits=limits
         )
-        self.settings = DispatcherSettings(**{"read_wait": timedelta(milliseconds=1), **settings})
+        quick = {"read_wait": timedelta(milliseconds=1), "settle_linger": timedelta(0)}
+        self.settings = DispatcherSettings(**{**quick, **settings})
         self.sender = Script(self.point)
 
     async def point(self, name: str) -> None:
@@ -98,17 +101,19 @@ class World:
 
     # --- dispatchers ------------------------------------------------------------------------------
 
-    def runner(self) -> JobRunner:
+    def runner(self) -> "Alone":
         """Of a fresh process."""
+        reporter = Reporter()
         legs = LegRunner(
             self.platform,
             self.settings,
             {"webhook": self.sender},
             RecordGate(self.store, self.finish),
             Destinations(places=self.settings.per_destination, max_wait=self.settings.max_wait),
-            Reporter(),
+            reporter,
         )
-        return JobRunner(self.platform, legs, self.finish)
+        settler = Settler(self.platform, self.settings, reporter, sending=lambda: 0)
+        return Alone(self, JobRunner(self.platform, legs, settler, self.finish), settler)
 
     def dispatcher(self) -> Dispatcher:
         """A whole one."""
@@ -269,6 +274,43 @@ class World:
             minute += timedelta(minutes=1)
         self.on_point = on_point
         return found
+
+
+class Alone:
+    """A process that runs one job at a time, to its end."""
+
+    def __init__(self, world: World, jobs: JobRunner, settler: Settler) -> None:
+        self.world = world
+        self.jobs = jobs
+        self.settler = settler
+
+    async def run(self, job: Job) -> None:
+        """When this returns, nothing is left to do for the job's due entry."""
+        settling = asyncio.create_task(self.settler.run())
+        running = asyncio.create_task(self._run(job))
+        try:
+            await asyncio.wait((settling, running), return_when=asyncio.FIRST_COMPLETED)
+            for task in (running, settling):
+                if task.done():
+                    task.result()
+        finally:
+            for task in (running, settling):
+                task.cancel()
+            await asyncio.gather(running, settling, return_exceptions=True)
+
+    async def _run(self, job: Job) -> None:
+        sent = await self.jobs.run(job)
+        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.settler.add(
+            Settlement(
+                end=sent.end,
+                entry=sent.entry,
+                since=self.world.clock.now(),
+                settled=lambda: settled.set_result(None),
+                failed=lambda: settled.set_exception(RuntimeError("not settled")),
+            )
+        )
+        await settled
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ async def test_a_channel_that_this_process_lacks_fails_for_good(world: Any) -> N
     """An operator's mistake is visible at once, and can be replayed."""
     entry = await world.reminder()
     runner = world.runner()
-    runner._legs._senders = {}
+    runner.jobs._legs._senders = {}
     await runner.run(world.job(entry))
     row = await world.row()
     assert (row.delivery, row.reason) == (DeliveryStatus.FAILED, "channel_unavailable")

@@ -95,15 +95,13 @@ def test_facts_are_counted_without_ids_as_labels() -> None:
     """Attempts by outcome and number, lateness of first attempts, the rest by event."""
     reader = InMemoryMetricReader()
     reporter = Reporter(MeterProvider([reader]).get_meter("test"))
-    reporter.report(fact(Event.ATTEMPTED, outcome="ok"))
-    reporter.report(fact(Event.ATTEMPTED, outcome="ok", attempt=2))
-    for number in range(12, 15):
-        reporter.report(
-            fact(Event.ATTEMPTED, outcome="transient", error_class="timeout", attempt=number)
-        )
-    for event in Event:
-        if event is not Event.ATTEMPTED:
-            reporter.report(fact(event))
+    reporter.report([fact(Event.ATTEMPTED, outcome="ok")])
+    late = [
+        fact(Event.ATTEMPTED, outcome="transient", error_class="timeout", attempt=number)
+        for number in range(12, 15)
+    ]
+    reporter.report([fact(Event.ATTEMPTED, outcome="ok", attempt=2), *late])
+    reporter.report([fact(event) for event in Event if event is not Event.ATTEMPTED])
     counted = points(reader)
     attempts = {
         (p.attributes["outcome"], p.attributes["attempt"], p.attributes["error_class"]): p.value

@@ -140,4 +140,4 @@ async def test_a_record_that_keeps_changing_makes_it_wait(world: Any) -> None:
     await world.begin_change(status=Status.CANCELLED)
     runner = world.runner()
     with pytest.raises(CoordinationUnavailable):
-        await runner._legs._gate.objection(retry)
+        await runner.jobs._legs._gate.objection(retry)

@@ -1,0 +1,185 @@
+"""Puts on record what sends came to, many at a time, and behind the sends that still wait.
+
+    ended sends ─▶ waiting ─▶ a batch: ledger rows ─▶ retries' entries ─▶ handled ─▶ settled()
+                      ▲ gathers for `settle_linger`; while many sends are under way it holds back,
+                      │ at most until the oldest is `settle_within` old, or too many wait
+                      └─ what the store did not take comes back
+
+Nobody waits for a record, but everybody whose reminder is due waits for the sends: a burst is sent
+first and settled right after it. What is not on record when the process dies is sent again, under
+the same key, so the delay is bounded.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+import structlog
+from msgspec import Struct
+
+from dispatcher.facts import Fact
+from dispatcher.insistence import FIRST_WAIT, LONGEST_WAIT
+from dispatcher.requeue import Requeue
+from dispatcher.settings import DispatcherSettings
+from dispatcher.telemetry import Reporter
+from dispatcher.work import LegWork
+from reminders.errors import Unavailable
+from reminders.model.entry import DueEntry
+from reminders.model.ledger import LedgerRow
+from reminders.platform import Platform
+
+BATCH = 500
+BUSY_SENDS = 32
+"""So many sends under way hold settling back."""
+LOOK_EVERY = timedelta(milliseconds=5)
+"""How often it looks whether the sends are over."""
+AFTER = timedelta(milliseconds=1)
+"""Of two writes to a row, the second is stamped at least so much later."""
+
+log = structlog.get_logger()
+
+
+class LegEnd(Struct, frozen=True, kw_only=True):
+    """How a leg ended, or what comes next; not on record yet."""
+
+    leg: LegWork
+    row: LedgerRow
+    """With `next_attempt_at`, the retry's entry is written, too."""
+    fact: Fact
+    written_at: datetime | None = None
+    """When the row was written before, if it was."""
+
+
+class Settlement(Struct, frozen=True, kw_only=True):
+    """What is left to write when nothing of it is left to send."""
+
+    end: LegEnd | None
+    entry: DueEntry | None
+    """To be marked handled once the rest is written."""
+    since: datetime
+    settled: Callable[[], None]
+    """Called when all of it is on record."""
+    failed: Callable[[], None]
+    """Called when it can't be: that is a bug."""
+
+
+class Settler:
+    """One for a process."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        settings: DispatcherSettings,
+        reporter: Reporter,
+        *,
+        sending: Callable[[], int],
+    ) -> None:
+        """`sending`: how many sends are under way or wait for their turn."""
+        self._clock = platform.clock
+        self._store = platform.store
+        self._requeue = Requeue(platform, settings)
+        self._reporter = reporter
+        self._sending = sending
+        self._linger = settings.settle_linger
+        self._within = settings.settle_within
+        self._most = settings.max_unsettled // 2
+        self._waiting: deque[Settlement] = deque()
+        self._filled = asyncio.Event()
+
+    def add(self, settlement: Settlement) -> None:
+        """Takes it; bounded by the jobs that are held."""
+        self._waiting.append(settlement)
+        self._filled.set()
+
+    async def record(self, end: LegEnd) -> None:
+        """Returns when it is on record: for one of several legs."""
+        recorded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def settled() -> None:
+            if not recorded.done():
+                recorded.set_result(None)
+
+        def failed() -> None:
+            if not recorded.done():
+                recorded.set_exception(RuntimeError("a ledger row could not be written"))
+
+        now = self._clock.now()
+        self.add(Settlement(end=end, entry=None, since=now, settled=settled, failed=failed))
+        await recorded
+
+    async def run(self) -> None:
+        """For ever."""
+        wait = FIRST_WAIT
+        while True:
+            await self._filled.wait()
+            await self._turn()
+            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            left = await self.settle(batch)
+            self._waiting.extend(left)
+            if not self._waiting:
+                self._filled.clear()
+            if len(left) < len(batch):
+                wait = FIRST_WAIT
+                continue
+            log.warning("settling.waits", jobs=len(self._waiting))
+            await self._clock.sleep_until(self._clock.now() + wait)
+            wait = min(wait * 2, LONGEST_WAIT)
+
+    async def _turn(self) -> None:
+        """Returns when the oldest has waited for company, and for the sends within bounds."""
+        oldest = self._waiting[0].since
+        await self._clock.sleep_until(oldest + self._linger)
+        while (
+            self._sending() >= BUSY_SENDS
+            and len(self._waiting) < self._most
+            and (now := self._clock.now()) < oldest + self._within
+        ):
+            await self._clock.sleep_until(now + LOOK_EVERY)
+
+    async def settle(self, batch: Sequence[Settlement]) -> list[Settlement]:
+        """Writes them, each alone where all together do not pass; answers what is still open."""
+        try:
+            await self._write(batch)
+        except Exception as error:  # noqa: BLE001 - whose fault it is, each alone will tell
+            if len(batch) == 1:
+                return self._judge(batch[0], error)
+        else:
+            return []
+        alone = (self._write([each]) for each in batch)
+        results = await asyncio.gather(*alone, return_exceptions=True)
+        left: list[Settlement] = []
+        for each, result in zip(batch, results, strict=True):
+            if result is not None:
+                left += self._judge(each, result)
+        return left
+
+    def _judge(self, settlement: Settlement, error: BaseException) -> list[Settlement]:
+        if isinstance(error, Unavailable):
+            return [settlement]
+        if not isinstance(error, Exception):
+            raise error
+        log.error("settling.failed", exc_info=error)
+        settlement.failed()
+        return []
+
+    async def _write(self, batch: Sequence[Settlement]) -> None:
+        """In the order that a crash may break anywhere (package docstring)."""
+        ends = [each.end for each in batch if each.end is not None]
+        if ends:
+            await self._store.ledger.write([end.row for end in ends], at=self._stamp(ends))
+            await asyncio.gather(*(self._retry(end) for end in ends if end.row.next_attempt_at))
+        entries = [each.entry for each in batch if each.entry is not None]
+        if entries:
+            await self._store.due.handled(entries, at=self._clock.now())
+        for each in batch:
+            each.settled()
+        self._reporter.report([end.fact for end in ends])
+
+    def _stamp(self, ends: Sequence[LegEnd]) -> datetime:
+        before = [end.written_at + AFTER for end in ends if end.written_at is not None]
+        return max([self._clock.now(), *before])
+
+    async def _retry(self, end: LegEnd) -> None:
+        if end.row.next_attempt_at is not None:
+            await self._requeue.retry(end.leg, end.row.attempt_count + 1, end.row.next_attempt_at)
