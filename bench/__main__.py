@@ -33,6 +33,8 @@ NAMES = ("recurrence", "claims", "creates", "lateness", "burst", "cancel", "memo
 FOLDER = Path(".local/bench")
 SHARDS = 4
 """As the local stack (`make run`) has."""
+DISPATCHERS = 2
+"""One for each core of a small machine: a burst is mostly their work."""
 RUNS, QUICK_RUNS = 3, 1
 
 
@@ -43,6 +45,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="short, one run")
     parser.add_argument("--runs", type=int, help=f"default {RUNS}, with --quick {QUICK_RUNS}")
     parser.add_argument("--shards", type=int, default=SHARDS, help="default %(default)s")
+    parser.add_argument("--dispatchers", type=int, default=DISPATCHERS, help="default %(default)s")
     given = parser.parse_args()
     given.only = [name.strip() for name in given.only.split(",") if name.strip()]
     if unknown := [name for name in given.only if name not in NAMES]:
@@ -74,13 +77,17 @@ def main() -> int:
     chosen = [importlib.import_module(f"bench.{name}") for name in NAMES if name in given.only]
     boards: list[Board] = []
     try:
-        with real_stack(FOLDER.resolve(), given.shards, progress) as stack:
+        with real_stack(
+            FOLDER.resolve(),
+            shards=given.shards,
+            dispatchers=given.dispatchers,
+            progress=progress,
+        ) as stack:
             world = World(stack=stack, runs=given.runs, quick=given.quick, progress=progress)
+            sync = commit_log()
             out.print(
-                f"{machine()}, {given.shards} shards; Cassandra with periodic commit-log sync, as "
-                "ordinary clusters have it; everything on one machine"
-                if commit_log() == "periodic"
-                else f"{machine()}, {given.shards} shards"
+                f"{machine()}, {given.shards} shards, {given.dispatchers} dispatchers; "
+                f"Cassandra with {sync} commit-log sync; everything on one machine"
             )
             for group in (False, True):
                 boards += run(world, out, [m for m in chosen if m.SERVICES is group])
@@ -120,6 +127,7 @@ def write(boards: Sequence[Board], given: argparse.Namespace) -> None:
         "machine": machine(),
         "options": {"only": given.only, "quick": given.quick, "runs": given.runs},
         "shards": given.shards,
+        "dispatchers": given.dispatchers,
         "benchmarks": [board.as_json() for board in boards],
     }
     (FOLDER / "results.json").write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")

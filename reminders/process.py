@@ -11,6 +11,7 @@ drain yet. `run` has to return after `stop`, drained; if it returns before, that
 """
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -87,6 +88,17 @@ def use_packaged_zones() -> None:
     zoneinfo.ZoneInfo.clear_cache()
 
 
+def calm_collector() -> None:
+    """Lets the garbage collector look less often, and never again at what start-up made.
+
+    Services make thousands of short-lived values a second, hardly any of them in cycles; looking
+    after every 700 took a tenth of a dispatcher's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 20)
+
+
 @dataclass(slots=True)
 class _Run:
     """One life of a service."""
@@ -137,6 +149,7 @@ class _Run:
             if self.stop.is_set():
                 return
             self.service = service
+            calm_collector()
             log.info("service.running")
             await service.run(self.stop)
             if not self.stop.is_set():

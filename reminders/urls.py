@@ -74,17 +74,33 @@ RESERVED_HEADERS = frozenset(
         *("host", "content-length", "content-encoding", "accept-encoding"),
     )
 )
+_PATH = re.compile(r"[/?#]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t -~]*")
 
 
-@lru_cache(maxsize=4096)
 def url_problem(url: str, *, allow_loopback_http: bool) -> str | None:
     """Why a webhook may not go there, as far as the URL itself tells.
 
     `allow_loopback_http` is for development: localhost, 127.0.0.0/8 and ::1 are then allowed, by
     HTTP too.
     """
+    if len(url) > MAX_URL_BYTES:
+        return f"longer than {MAX_URL_BYTES} bytes"
+    if not _PRINTABLE.fullmatch(url):
+        return "a URL is printable ASCII without spaces and backslashes; write an IDN as xn--…"
+    return _origin_problem(origin(url), allow_loopback_http=allow_loopback_http)
+
+
+def origin(url: str) -> str:
+    """Scheme, credentials, host and port, as written: what comes before path, query, fragment."""
+    scheme, separator, rest = url.partition("://")
+    return scheme + separator + _PATH.split(rest, 1)[0]
+
+
+@lru_cache(maxsize=4096)
+def _origin_problem(url: str, *, allow_loopback_http: bool) -> str | None:
+    """The verdict, of which paths know nothing; there are few origins and many paths."""
     problem = _form_problem(url)
     if problem is not None:
         return problem
@@ -98,10 +114,6 @@ def url_problem(url: str, *, allow_loopback_http: bool) -> str | None:
 
 def _form_problem(url: str) -> str | None:
     """So strict that no two parsers read what is left differently."""
-    if len(url) > MAX_URL_BYTES:
-        return f"longer than {MAX_URL_BYTES} bytes"
-    if not _PRINTABLE.fullmatch(url):
-        return "a URL is printable ASCII without spaces and backslashes; write an IDN as xn--…"
     try:
         parts = urlsplit(url)
         port = parts.port

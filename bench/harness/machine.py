@@ -60,8 +60,11 @@ class Usage:
     """Cores that processes other than ours kept busy: the machine's noise."""
 
     def micros_each(self, name: str, count: int) -> float | None:
-        """CPU µs for each of so many; None for a process that is not ours to see."""
-        return self.cpu[name] / count * 1e6 if name in self.cpu and count else None
+        """CPU µs for each of so many, by all processes of that service; None for one that is not
+        ours to see.
+        """
+        cpu = [used for each, used in self.cpu.items() if each.partition("-")[0] == name]
+        return sum(cpu) / count * 1e6 if cpu and count else None
 
 
 class Meter:

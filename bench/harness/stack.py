@@ -36,6 +36,7 @@ class Stack:
     endpoints: Endpoints
     folder: Path
     shards: int
+    dispatchers: int
     keyspace: str
     bare_keyspace: str
     """The same tables for the references."""
@@ -69,13 +70,14 @@ class Stack:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """The four services, ready."""
-        ports = {service: free_port() for service in children.SERVICES}
-        told = {f"TOCSIN_{name.upper()}_HTTP_PORT": str(port) for name, port in ports.items()}
+        """The four services, ready; as many dispatchers as were asked for."""
+        more = [f"dispatcher-{number}" for number in range(2, self.dispatchers + 1)]
+        ports = {name: free_port() for name in (*children.SERVICES, *more)}
         self.environment["TOCSIN_GRPC_ADDRESS"] = f"{children.HOST}:{free_port()}"
-        self.progress("starting scheduler, scanner, expander and dispatcher …")
-        environment = {**self.environment, **told}
-        with children.running(environment, ports, self.folder / "logs", self.progress) as started:
+        self.progress(f"starting {', '.join(ports)} …")
+        with children.running(
+            self.environment, ports, self.folder / "logs", self.progress
+        ) as started:
             self.services = {child.service: child.process.process.pid for child in started}
             try:
                 time.sleep(SETTLE_S)
@@ -85,7 +87,9 @@ class Stack:
 
 
 @contextmanager
-def real_stack(folder: Path, shards: int, progress: Progress) -> Iterator[Stack]:
+def real_stack(
+    folder: Path, *, shards: int, dispatchers: int, progress: Progress
+) -> Iterator[Stack]:
     """Servers and schema; services start with `Stack.running`. All of it is stopped at the end."""
     os.environ.setdefault(COMMITLOG_VARIABLE, "periodic")
     with provide(folder / "servers", progress=progress, fresh=True) as endpoints:
@@ -97,6 +101,7 @@ def real_stack(folder: Path, shards: int, progress: Progress) -> Iterator[Stack]
             endpoints=endpoints,
             folder=folder,
             shards=shards,
+            dispatchers=dispatchers,
             keyspace=f"bench_{os.getpid()}",
             bare_keyspace=f"bench_bare_{os.getpid()}",
             progress=progress,

@@ -22,7 +22,7 @@ from dispatcher.channels.guard import ForbiddenAddressError, guarded_connector
 from dispatcher.channels.port import EXCERPT_LENGTH, Outcome, Outgoing, Result, printable
 from reminders.model.definition import Channel, Webhook
 from reminders.ports import Clock
-from reminders.urls import header_problem, url_problem
+from reminders.urls import header_problem, origin, url_problem
 
 TIMEOUT = timedelta(seconds=8)
 """Of a whole attempt, name resolution included."""
@@ -135,10 +135,7 @@ class WebhookSender:
 
     def destination(self, channel: Channel) -> str:
         """Scheme, host and port, as written."""
-        scheme, _, rest = _target(channel).url.partition("://")
-        for end in "/?#":
-            rest = rest.partition(end)[0]
-        return f"{scheme}://{rest}".lower()
+        return origin(_target(channel).url).lower()
 
     async def send(self, outgoing: Outgoing) -> Result:
         """One POST."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from reminders.cli.failure import CommandError
+from reminders.config.sources import variable
 from reminders.localstack.failure import tail
 from reminders.localstack.process import ServerProcess, start
 
@@ -31,9 +32,10 @@ def module_command(module: str, *arguments: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Child:
-    """One service that runs."""
+    """One process of a service."""
 
     service: str
+    """Its name; of a second one such as "dispatcher-2"."""
     http_port: int
     log: Path
     process: ServerProcess
@@ -64,12 +66,12 @@ def running(
     logs: Path,
     progress: Callable[[str], None],
 ) -> Iterator[Sequence[Child]]:
-    """All services, ready, for the length of the block.
+    """Processes of services, ready, for the length of the block.
 
     Args:
         environment: on top of this process's own.
-        ports: by service, where it answers about its health.
-        logs: a folder; each service writes `<service>.log`, emptied first.
+        ports: by process, where it answers about its health; "dispatcher-2" is a second one.
+        logs: a folder; each process writes `<name>.log`, emptied first.
         progress: gets a line for what takes time.
 
     Raises:
@@ -78,12 +80,11 @@ def running(
     logs.mkdir(parents=True, exist_ok=True)
     children: list[Child] = []
     try:
-        for service in SERVICES:
-            log = logs / f"{service}.log"
-            process = start(service, module_command(service), output=log, environment=environment)
-            children.append(
-                Child(service=service, http_port=ports[service], log=log, process=process)
-            )
+        for name, port in ports.items():
+            service, log = name.partition("-")[0], logs / f"{name}.log"
+            told = {**environment, variable(f"{service}_http_port"): str(port)}
+            process = start(name, module_command(service), output=log, environment=told)
+            children.append(Child(service=name, http_port=port, log=log, process=process))
         _wait_until_ready(children, progress)
         yield children
     finally:

@@ -59,7 +59,7 @@ def local_stack(data_dir: Path, progress: Progress) -> Iterator[Stack]:
             os.environ[variable(name)] = value
     with _sigterm_as_interrupt(), _servers(data_dir, progress) as endpoints:
         http_ports = _http_ports(settings, remembered_ports(data_dir), set(given))
-        environment = _environment(endpoints, http_ports, settings, set(given))
+        environment = _environment(endpoints, settings, set(given))
         migrate(environment, progress)
         logs = data_dir / "logs"
         progress("starting scheduler, scanner, expander and dispatcher …")
@@ -123,9 +123,7 @@ def _sigterm_as_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _environment(
-    endpoints: Endpoints, http_ports: dict[str, int], settings: Settings, given: set[str]
-) -> dict[str, str]:
+def _environment(endpoints: Endpoints, settings: Settings, given: set[str]) -> dict[str, str]:
     """What the services are told on top of what this process was told."""
     told = {
         "cassandra_hosts": endpoints.cassandra_hosts,
@@ -133,7 +131,6 @@ def _environment(
         "http_host": children.HOST,
         "allow_loopback_http": "true",
         "shards": str(settings.shards if "shards" in given else LOCAL_SHARDS),
-        **{f"{service}_http_port": str(port) for service, port in http_ports.items()},
     }
     return {"PYTHONTZPATH": "", **{variable(name): value for name, value in told.items()}}
 
