@@ -16,7 +16,7 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     """Jobs taken and not sent yet. Above it nothing is read: entries wait in the stream."""
     max_unsettled: int = 8192
     """Jobs taken and not settled yet, which a crash now would repeat. Above it nothing is read."""
-    settle_linger: timedelta = timedelta(milliseconds=10)
+    settle_linger: timedelta = timedelta(milliseconds=25)
     """How long an outcome waits for others to be written with."""
     settle_within: timedelta = timedelta(seconds=1)
     """How long many sends under way may hold outcomes back."""

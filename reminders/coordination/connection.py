@@ -1,5 +1,6 @@
 """Connections with stated time-outs and no hidden repeats; the one translation of Redis errors."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -70,17 +72,57 @@ class Lives:
     """A consumer that holds nothing and was not seen, before it is forgotten."""
 
 
+class Lines:
+    """Connections for the few calls that are made all the time.
+
+    Sends bytes that were packed beforehand. A pool's ways (a task for each write, its locks and
+    counters) and packing the names of 64 streams cost more than such a call itself.
+    """
+
+    def __init__(self, pool: ConnectionPool) -> None:
+        self._pool = pool
+        self._idle: list[AbstractConnection] = []
+
+    async def call(self, packed: bytes, *, within: timedelta) -> Any:
+        """The reply as it is; an error reply is raised. One caller has one connection."""
+        connection = self._idle.pop() if self._idle else self._make()
+        try:
+            async with asyncio.timeout(within.total_seconds()):
+                await connection.connect()  # type: ignore[no-untyped-call]
+                await connection.send_packed_command(packed, check_health=False)
+                return await connection.read_response(disable_decoding=True)
+        finally:
+            self._idle.append(connection)  # one that failed has disconnected itself
+
+    async def close(self) -> None:
+        """Close every connection."""
+        while self._idle:
+            await self._idle.pop().disconnect(nowait=True)
+
+    def _make(self) -> AbstractConnection:
+        options = {**self._pool.connection_kwargs, "socket_timeout": None}
+        made: AbstractConnection = self._pool.connection_class(**options)
+        return made
+
+
+def packed(*arguments: bytes) -> bytes:
+    """Arguments as RESP carries them; a whole command is `*<count>` and these."""
+    return b"".join(b"$%d\r\n%b\r\n" % (len(each), each) for each in arguments)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
     """Two pools: a blocked read must neither hold up a claim nor share its time-out."""
 
     commands: Redis
     blocking: Redis
+    lines: Lines
 
     async def close(self) -> None:
         """Close every connection."""
         await self.commands.aclose()
         await self.blocking.aclose()
+        await self.lines.close()
 
 
 def open_clients(url: str, timeouts: Timeouts, *, connections: int = 32) -> Clients:
@@ -109,7 +151,7 @@ def open_clients(url: str, timeouts: Timeouts, *, connections: int = 32) -> Clie
         retry=Retry(NoBackoff(), 0),
         **options,
     )
-    return Clients(commands=_client(commands), blocking=_client(blocking))
+    return Clients(commands=_client(commands), blocking=_client(blocking), lines=Lines(blocking))
 
 
 def _client(pool: ConnectionPool) -> Redis:

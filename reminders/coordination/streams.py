@@ -9,7 +9,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 
 from reminders.coordination import keys
-from reminders.coordination.connection import Clients, Lives, Timeouts, send, translated
+from reminders.coordination.connection import Clients, Lives, Timeouts, packed, translated
 from reminders.coordination.instants import from_us, to_ms
 from reminders.coordination.scripts import Script
 from reminders.ports import Job
@@ -31,6 +31,9 @@ class RedisJobStream:
         self._group = GROUPS[name]
         self._clients = clients
         self._longest_block = timeouts.block
+        self._operation = timeouts.operation
+        self._packed_for: Sequence[bytes] = ()
+        self._packed = b""
         self._consumer_life_ms = to_ms(lives.consumer)
         self._reclaim = Script("reclaim")
         self._tidy = Script("tidy")
@@ -66,12 +69,19 @@ class RedisJobStream:
         self, consumer: str, streams: Sequence[bytes], count: int, left: timedelta
     ) -> Any:
         block_ms = to_ms(min(left, self._longest_block))
-        client = self._clients.blocking if block_ms else self._clients.commands
-        block = ("BLOCK", block_ms) if block_ms else ()  # BLOCK 0 would wait for ever
-        return await send(
-            client, "XREADGROUP", "GROUP", self._group, consumer, "COUNT", count, *block,
-            "STREAMS", *streams, *([">"] * len(streams)),
-        )  # fmt: skip
+        block = (b"BLOCK", b"%d" % block_ms) if block_ms else ()  # BLOCK 0 would wait for ever
+        names = (b"XREADGROUP", b"GROUP", self._group.encode(), consumer.encode())
+        head = (*names, b"COUNT", b"%d" % count, *block)
+        command = b"*%d\r\n" % (len(head) + 1 + 2 * len(streams)) + packed(*head)
+        within = timedelta(milliseconds=block_ms) + self._operation
+        return await self._clients.lines.call(command + self._tail(streams), within=within)
+
+    def _tail(self, streams: Sequence[bytes]) -> bytes:
+        """What follows: the streams, and that only new messages are wanted. Hardly ever changes."""
+        if self._packed_for != streams:
+            self._packed = packed(b"STREAMS", *streams, *[b">"] * len(streams))
+            self._packed_for = streams
+        return self._packed
 
     async def _make_groups(self, streams: Iterable[bytes]) -> None:
         """At id 0: what was handed on before the group was there is read, too."""
