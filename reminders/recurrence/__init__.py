@@ -20,6 +20,7 @@ Tocsin may import it; it imports nothing of Tocsin. Start at `series`.
 `walk`      order and the bound of work.          `slots`     what sources hand to it.
 `zones`     zones by name; local time → instant.  `policies`  what to do with awkward dates.
 `identity`  occurrence keys.                      `jitter`    spreading.
+`wording`   what policies did, in words.          `spacing`   how close occurrences come.
 `errors`    everything that can be wrong.
 
 The arithmetic is our own. dateutil, the obvious library, can't be stopped inside a barren stretch
@@ -52,6 +53,7 @@ from reminders.recurrence.jitter import jitter
 from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Overlap
 from reminders.recurrence.rules import Freq, Rule
 from reminders.recurrence.series import MAX_STEPS, Series
+from reminders.recurrence.spacing import closer_than
 from reminders.recurrence.walk import Work
 from reminders.recurrence.zones import (
     Localized,
@@ -87,6 +89,7 @@ __all__ = [
     "ZoneError",
     "ZoneIsOffset",
     "ZoneUnknown",
+    "closer_than",
     "holiday_data_version",
     "instant_key",
     "jitter",

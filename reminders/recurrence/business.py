@@ -12,6 +12,7 @@ _LONGEST_BREAK = 31
 """Days without a business day that we search through; no calendar has nearly as many."""
 
 
+@cache
 def holiday_data_version() -> str:
     """The edition of the `holidays` package that business days are computed from."""
     return version("holidays")

@@ -20,10 +20,16 @@ class Cursor:
     """Of the last occurrence's planned local time (PEP 495)."""
     last_missing: int = 0
     """Of the last occurrence: days past the month's end that the rule asked for."""
+    last_planned: datetime | None = None
+    """Of the last occurrence: the naive local time that was promised, where that is known. What the
+    rule named up to there had its turn, wherever newer zone or holiday data put it."""
+    is_instant: bool = False
+    """Not behind an occurrence but at an instant, as `Series.first_after` makes it: nothing is
+    known of what came before."""
 
     @classmethod
-    def after(cls, key: str, *, emitted: int, fold: int) -> Self:
-        """The cursor behind a stored occurrence: its key, ordinal, and planned local time's fold.
+    def after(cls, key: str, *, emitted: int, fold: int, planned: datetime | None = None) -> Self:
+        """The cursor behind a stored occurrence: key, ordinal, planned local time and its fold.
 
         Raises:
             KeyInvalid: Not an occurrence key.
@@ -34,6 +40,7 @@ class Cursor:
             emitted=emitted,
             last_fold=fold,
             last_missing=intent.missing,
+            last_planned=planned,
         )
 
 

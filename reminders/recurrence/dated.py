@@ -11,7 +11,15 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 from reminders.recurrence.cron import Cron
-from reminders.recurrence.dates import LAST_DAY, Day, days_of, first_day, period_of
+from reminders.recurrence.dates import (
+    LAST_DAY,
+    Day,
+    days_of,
+    first_day,
+    month_after,
+    past_barren_months,
+    period_of,
+)
 from reminders.recurrence.errors import RuleInvalid
 from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Overlap
 from reminders.recurrence.rules import Rule
@@ -74,12 +82,15 @@ class Dated:
     def _cron(self, cron: Cron, since: datetime) -> Iterator[Batch]:
         day = since.date()
         while day <= LAST_DAY:
+            following = day + _DAY
+            if day.month not in cron.months:
+                following = month_after(day, cron.months) or LAST_DAY + _DAY
+            opens = datetime.combine(following, time())
             if cron.matches(day):
-                following = datetime.combine(day + _DAY, time())
-                yield from self._on(Day(nominal=day, planned=day), cron.times, since, following)
+                yield from self._on(Day(nominal=day, planned=day), cron.times, since, opens)
             else:
-                yield Batch(opens=datetime.combine(day + _DAY, time()), steps=1)
-            day += _DAY
+                yield Batch(opens=opens, steps=1)
+            day = following
 
     def _rule(self, rule: Rule, since: datetime) -> Iterator[Batch]:
         times = rule_times(rule)
@@ -89,15 +100,17 @@ class Dated:
         done = max(0, (period_of(rule, near) - first) // rule.interval)
         period = first + done * rule.interval
         while (begins := first_day(rule, period)) is not None:
-            following = first_day(rule, period + rule.interval)
+            barren = past_barren_months(rule, period)
+            periods = max(1, -(-barren // rule.interval)) * rule.interval
+            following = first_day(rule, period + periods)
             ends = _END if following is None else datetime.combine(following, time())
-            days, looked_at = days_of(rule, period, self.policies)
+            days, looked_at = ([], 0) if barren else days_of(rule, period, self.policies)
             yield Batch(opens=datetime.combine(begins, time()), steps=1 + looked_at)
-            if rule.by_set_pos:
+            if rule.by_set_pos and days:
                 yield self._chosen(rule, days, times, ends)
             else:
                 yield from self._each(days, times, since, ends)
-            period += rule.interval
+            period += periods
 
     def _each(
         self, days: list[Day], times: tuple[time, ...], since: datetime, ends: datetime

@@ -7,7 +7,7 @@ date is found by arithmetic and INTERVAL keeps its phase.
 """
 
 from calendar import monthrange
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -69,6 +69,31 @@ def first_day(rule: Rule, period: int) -> date | None:
         case _:
             return _from_ordinal(period)
     return date(year, month, 1) if year <= LAST_DAY.year else None
+
+
+def month_after(day: date, months: Collection[int]) -> date | None:
+    """The first of the next month among `months`, after the day's; None past `LAST_DAY`."""
+    year, month = day.year, day.month
+    for _ in range(12):
+        year, month = (year, month + 1) if month < 12 else (year + 1, 1)
+        if month in months:
+            return date(year, month, 1) if year <= LAST_DAY.year else None
+    return None
+
+
+def past_barren_months(rule: Rule, period: int) -> int:
+    """How many periods there are until BYMONTH names a date again; 0: this one may have some.
+
+    For weeks and days, so that a rule for one month costs a step a year outside of it.
+    """
+    if not rule.by_month or rule.freq not in (Freq.WEEKLY, Freq.DAILY):
+        return 0
+    first = first_day(rule, period)
+    last = first_day(rule, period + 1) or LAST_DAY + _DAY
+    if first is None or {first.month, (last - _DAY).month} & set(rule.by_month):
+        return 0
+    following = month_after(first, rule.by_month)
+    return period_of(rule, following or LAST_DAY) - period
 
 
 def days_of(rule: Rule, period: int, policies: CalendarPolicies) -> tuple[list[Day], int]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from reminders.recurrence.dates import LAST_DAY, accepts
+from reminders.recurrence.dates import LAST_DAY, accepts, month_after
 from reminders.recurrence.rules import Freq, Rule
 from reminders.recurrence.slots import Batch, Candidate
 from reminders.recurrence.zones import Localized, wall_clock
 
-_UNITS = {Freq.HOURLY: 3600, Freq.MINUTELY: 60, Freq.SECONDLY: 1}
+UNITS = {Freq.HOURLY: 3600, Freq.MINUTELY: 60, Freq.SECONDLY: 1}
 """Seconds of one period."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
@@ -57,8 +57,14 @@ class Elapsed:
         rule, (local, _) = self.rule, self._clock(begins)
         minute = 60 - local.second
         hour = minute + (59 - local.minute) * 60
-        if not accepts(rule, local.date()):
-            waits: tuple[int, ...] = (hour + (23 - local.hour) * 3600, hour, minute)
+        day = hour + (23 - local.hour) * 3600
+        if rule.by_month and local.month not in rule.by_month:
+            # Up to its last day only: the clocks may show the next month for a minute and go back.
+            following = month_after(local.date(), rule.by_month) or LAST_DAY
+            whole_days = (following - local.date()).days - 2
+            waits: tuple[int, ...] = (day + whole_days * 86_400, day, hour, minute)
+        elif not accepts(rule, local.date()):
+            waits = (day, hour, minute)
         elif rule.by_hour and local.hour not in rule.by_hour:
             waits = (hour, minute)
         elif rule.by_minute and local.minute not in rule.by_minute:
@@ -139,7 +145,7 @@ def elapsed(rule: Rule, start: datetime, zone: ZoneInfo) -> Elapsed:
     elif rule.freq is Freq.MINUTELY and rule.by_second:
         expands = True
         origin -= local.second
-    return Elapsed(rule=rule, zone=zone, unit=_UNITS[rule.freq], origin=origin, expands=expands)
+    return Elapsed(rule=rule, zone=zone, unit=UNITS[rule.freq], origin=origin, expands=expands)
 
 
 def _instant(seconds: int) -> datetime:

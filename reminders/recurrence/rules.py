@@ -2,7 +2,12 @@
 
 Libraries accept INTERVAL=0, BYMONTH=13 or `WEEKLY;BYDAY=1MO` and then give nothing, or something
 else; here each of them is a `RuleInvalid`. Stricter than the RFC in two points: UNTIL is a UTC
-date-time (as the RFC wants it for a start with a zone), and BYSECOND=60 is refused.
+date-time (as the RFC wants it for a start with a zone; a date or a local time would say another
+instant in each zone), and BYSECOND=60 is refused. Looser in one: a word such as `weekly` stands for
+FREQ=WEEKLY, with the weekday, the day and the time of the start.
+
+One value is taken, no lines of iCalendar: a series has its start, zone, exceptions and additions
+beside the rule (DTSTART, TZID, EXDATE, RDATE). EXRULE, which RFC 5545 gave up, is refused.
 """
 
 import re
@@ -75,7 +80,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an RRULE value, with or without the `RRULE:` prefix, in any case.
+        """Read an RRULE value, with or without the `RRULE:` prefix, or a shorthand, in any case.
 
         Raises:
             RuleInvalid: With the part's name and what is wrong with it.
@@ -163,6 +168,14 @@ _LISTS: dict[str, tuple[str, int, int, bool]] = {
     "BYSECOND": ("by_second", 0, 59, False),
     "BYSETPOS": ("by_set_pos", 1, 366, True),
 }
+_OTHER_LINES = {
+    "DTSTART": "is no part of the rule: give it as start, with time_zone",
+    "RDATE": "is no part of the rule: list its local times in rdates, in the zone of the rule",
+    "EXDATE": "is no part of the rule: list its local times in exdates, in the zone of the rule",
+    "EXRULE": "is obsolete (RFC 5545): list the exceptions in exdates",
+}
+"""Lines of iCalendar that come with a rule, and what to do with them here."""
+_SHORTHANDS = frozenset({"YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY"})
 _PARTS = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "WKST", *_LISTS})
 _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
 _SIGNED = re.compile(r"[+-]?\d{1,3}", re.ASCII)
@@ -175,11 +188,14 @@ def _split(text: str) -> dict[str, str]:
     if len(text) > _LONGEST_TEXT:
         raise RuleInvalid("RRULE", f"is longer than {_LONGEST_TEXT} characters")
     body = text.strip().upper()
-    if body.startswith("EXRULE"):
-        raise RuleInvalid("EXRULE", "is obsolete (RFC 5545); list the exceptions in exdates")
+    for name, remedy in _OTHER_LINES.items():
+        if re.search(rf"^{name}[;:]", body, re.MULTILINE):
+            raise RuleInvalid(name, remedy)
     body = body.removeprefix("RRULE:")
+    if body in _SHORTHANDS:
+        body = f"FREQ={body}"
     if len(body.split()) != 1:
-        raise RuleInvalid("RRULE", "must be one RRULE value such as FREQ=DAILY, without spaces")
+        raise RuleInvalid("RRULE", "must be one value such as FREQ=DAILY, without spaces")
     parts: dict[str, str] = {}
     for piece in body.split(";"):
         name, equals, value = piece.partition("=")

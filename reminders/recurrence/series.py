@@ -132,7 +132,7 @@ class Series:
         """
         before = -(-(_aware("instant", instant) - _EPOCH) // _MS) * _MS + _EPOCH - _MS
         local, fold = wall_clock(before, self._zone)
-        return Cursor(last_local=local, last_fold=fold)
+        return Cursor(last_local=local, last_fold=fold, is_instant=True)
 
     def position(self, cursor: Cursor) -> datetime | None:
         """The instant behind which `next` goes on, by today's zone data; None: from the start."""
@@ -179,12 +179,29 @@ class Series:
         at = one.at
         if at.nominal == cursor.last_local and one.missing == cursor.last_missing:
             return at.second_pass and not cursor.last_fold
+        if self._had_its_turn(one, cursor):
+            return False
         if not one.from_rule:
             return True
         if at.instant < self._start:
             return False
         named = at.nominal + timedelta(days=one.missing)
         return self._elapses or named >= self.start_local
+
+    def _had_its_turn(self, one: Candidate, cursor: Cursor) -> bool:
+        """Whether it came before the cursor, and only newer data put it behind.
+
+        A time that no policy puts elsewhere comes in the order of what clocks show: at or before
+        the cursor's nominal or promised time it has been emitted, whatever instant it has now.
+        """
+        at, last = one.at, cursor.last_local
+        if last is None or cursor.is_instant or self._elapses or not one.from_rule:
+            return False
+        if one.missing or at.second_pass or at.local != at.nominal:
+            return False
+        by_name = at.nominal <= last and not cursor.last_missing
+        planned = None if cursor.last_fold else cursor.last_planned
+        return by_name or (planned is not None and at.nominal <= planned)
 
     @property
     def _elapses(self) -> bool:
@@ -219,6 +236,7 @@ class Series:
                 emitted=emitted,
                 last_fold=at.fold,
                 last_missing=one.missing,
+                last_planned=at.local,
             ),
         )
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reminders.recurrence import Rule, RuleInvalid
+from reminders.recurrence import Cursor, Rule, RuleInvalid, Series
 
 REFUSED = [
     ("INTERVAL", "FREQ=DAILY;INTERVAL=0"),
@@ -57,7 +57,16 @@ REFUSED = [
     ("EXRULE", "EXRULE:FREQ=DAILY"),
     ("RRULE", "FREQ=DAILY;"),
     ("RRULE", ""),
-    ("RRULE", "DTSTART:20260101T090000\nRRULE:FREQ=DAILY"),
+    ("EXRULE", "RRULE:FREQ=DAILY\r\nEXRULE:FREQ=WEEKLY"),
+    ("DTSTART", "DTSTART:20260101T090000\nRRULE:FREQ=DAILY"),
+    ("DTSTART", "DTSTART;TZID=Europe/Paris:20260101T090000\nRRULE:FREQ=DAILY"),
+    ("RDATE", "RRULE:FREQ=DAILY\nRDATE;TZID=Europe/Paris:20260101T090000"),
+    ("EXDATE", "RRULE:FREQ=DAILY\nEXDATE;VALUE=DATE:20260101"),
+    ("RRULE", "FREQ=DAILY FREQ=DAILY"),
+    ("RRULE", "FREQ=DAILY\nFREQ=WEEKLY"),
+    ("MINUTELY", "MINUTELY"),
+    ("FORTNIGHTLY", "fortnightly"),
+    ("DAILY", "DAILY;COUNT=3"),
     ("BYDAY", "FREQ=WEEKLY;BYDAY="),
     ("RRULE", "FREQ=YEARLY;BYYEARDAY=" + ",".join(["1"] * 1000)),
     ("BYHOUR", "FREQ=DAILY;BYHOUR=\N{SUPERSCRIPT TWO}"),
@@ -79,6 +88,12 @@ def test_a_rule_that_cannot_work_is_refused_with_the_part_and_the_reason(
     ("text", "normal"),
     [
         ("rrule:freq=daily;interval=1", "FREQ=DAILY"),
+        ("daily", "FREQ=DAILY"),
+        (" Weekly ", "FREQ=WEEKLY"),
+        ("MONTHLY", "FREQ=MONTHLY"),
+        ("yearly", "FREQ=YEARLY"),
+        ("Hourly", "FREQ=HOURLY"),
+        ("RRULE:DAILY", "FREQ=DAILY"),
         ("BYDAY=WE,+1MO,MO;FREQ=MONTHLY", "FREQ=MONTHLY;BYDAY=MO,1MO,WE"),
         ("FREQ=WEEKLY;WKST=MO;BYDAY=SU,MO", "FREQ=WEEKLY;BYDAY=MO,SU"),
         ("COUNT=010;FREQ=YEARLY;BYMONTH=02,1,1", "FREQ=YEARLY;BYMONTH=1,2;COUNT=10"),
@@ -120,3 +135,21 @@ def test_count_and_until_stand_beside_the_rule() -> None:
 def test_what_a_rule_leaves_open_comes_from_its_start(text: str, completed: str) -> None:
     """RFC 5545 3.3.10: information missing from the rule is taken from DTSTART."""
     assert Rule.parse(text).completed(datetime(2026, 1, 31, 9, 30)).text == completed
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("daily", ["2026-01-30", "2026-01-31", "2026-02-01"]),
+        ("weekly", ["2026-01-30", "2026-02-06", "2026-02-13"]),
+        ("monthly", ["2026-01-30", "2026-03-30", "2026-04-30"]),
+        ("yearly", ["2026-01-30", "2027-01-30", "2028-01-30"]),
+    ],
+)
+def test_a_word_is_a_rule_that_takes_the_rest_from_its_start(text: str, days: list[str]) -> None:
+    """Time, weekday, day and month; a day that the month lacks is up to the policy."""
+    series = Series(
+        rule=Rule.parse(text), start_local=datetime(2026, 1, 30, 9, 15), zone="Europe/Paris"
+    )
+    found = [f"{one.local:%Y-%m-%dT%H:%M}" for one in series.next(Cursor(), 3)]
+    assert found == [f"{day}T09:15" for day in days]

@@ -1,58 +1,22 @@
-"""A series: policies, ends, exceptions, identity, and what the next occurrence costs."""
+"""A series: policies, ends and exceptions. The cursor and the cost have files of their own."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
 from reminders.recurrence import (
-    CalendarPolicies,
-    Cron,
     Cursor,
     Gap,
     HolidayCalendarUnknown,
     MissingDay,
     Overlap,
-    Planned,
     RecurrenceError,
-    Rule,
-    RuleExhausted,
     RuleInvalid,
-    Series,
     SeriesInvalid,
-    Work,
     ZoneUnknown,
     zone,
 )
-
-PARIS = "Europe/Paris"
-
-
-def series(text: str, start: str, name: str = PARIS, **given: object) -> Series:
-    """A series from texts; policies and the other fields by name."""
-    policies = {
-        key: given.pop(key)
-        for key in ("gap", "overlap", "missing_day", "holiday_calendar")
-        if key in given
-    }
-    return Series(
-        rule=Rule.parse(text) if "FREQ" in text else Cron.parse(text),
-        start_local=datetime.fromisoformat(start),
-        zone=name,
-        policies=CalendarPolicies(**policies),  # type: ignore[arg-type]
-        **given,  # type: ignore[arg-type]
-    )
-
-
-def shown(planned: list[Planned]) -> list[str]:
-    """Local time, UTC time and note of each, for comparing at a glance."""
-    return [
-        f"{one.local:%m-%d %H:%M} {one.instant:%H:%MZ}" + (f" {one.note}" if one.note else "")
-        for one in planned
-    ]
-
+from tests.unit.recurrence.support import series, shown
 
 # --- transitions ---------------------------------------------------------------------------
 
@@ -348,173 +312,3 @@ def test_what_does_not_fit_together_is_refused_by_name(
     with pytest.raises(error) as caught:
         build()
     assert caught.value.part == part
-
-
-# --- the cursor ----------------------------------------------------------------------------
-
-TEXTS = [
-    "FREQ=DAILY;BYHOUR=0,1,2,3,23;BYMINUTE=0,30",
-    "FREQ=DAILY;INTERVAL=3;COUNT=40",
-    "FREQ=WEEKLY;INTERVAL=2;BYDAY=SU,TU;WKST=SU;BYHOUR=1,2",
-    "FREQ=MONTHLY;BYMONTHDAY=1,2,28,29,30,31;COUNT=70",
-    "FREQ=MONTHLY;INTERVAL=5;BYMONTHDAY=30,31",
-    "FREQ=MONTHLY;BYDAY=MO,TU,SU;BYSETPOS=1,-1;BYHOUR=0,23",
-    "FREQ=YEARLY;BYMONTHDAY=29,31;BYHOUR=2",
-    "FREQ=YEARLY;BYWEEKNO=1,-1;BYDAY=MO,SU",
-    "FREQ=HOURLY;INTERVAL=5;BYMINUTE=0,40",
-    "FREQ=MINUTELY;INTERVAL=50",
-    "FREQ=SECONDLY;INTERVAL=1799",
-    "*/30 * * * *",
-    "15,45 1-3 * * *",
-    "0 2 L * SUN",
-]
-ZONES = [PARIS, "Australia/Lord_Howe", "America/St_Johns", "Pacific/Apia", "Africa/Cairo", "UTC"]
-many_series = st.builds(
-    lambda text, day, name, gap, overlap, missing, exdate, rdate: series(
-        text,
-        f"{day}T02:00",
-        name,
-        gap=gap,
-        overlap=overlap,
-        missing_day=missing,
-        holiday_calendar="FR",
-        exdates=(exdate,),
-        rdates=(rdate,),
-    ),
-    st.sampled_from(TEXTS),
-    st.sampled_from(
-        ["2005-04-02", "2005-10-29", "2011-12-28", "2026-03-27", "2026-10-23", "2026-02-26"]
-    ),
-    st.sampled_from(ZONES),
-    st.sampled_from(list(Gap)),
-    st.sampled_from(list(Overlap)),
-    st.sampled_from(list(MissingDay)),
-    st.datetimes(datetime(2026, 3, 27), datetime(2026, 4, 2)).map(
-        lambda at: at.replace(minute=0, second=0, microsecond=0)
-    ),
-    st.datetimes(datetime(2026, 3, 27), datetime(2026, 4, 2)).map(
-        lambda at: at.replace(minute=0, second=0, microsecond=0)
-    ),
-)
-
-
-@settings(max_examples=150, deadline=None)
-@given(many_series, st.integers(1, 7))
-def test_a_series_split_at_any_cursor_is_the_same_series(rule: Series, size: int) -> None:
-    """And its instants strictly increase, its keys never repeat."""
-    whole = rule.next(Cursor(), 60)
-    assert all(one.instant < other.instant for one, other in pairwise(whole))
-    assert len({one.key for one in whole}) == len(whole)
-    pieces: list[Planned] = []
-    cursor = Cursor()
-    while len(pieces) < len(whole):
-        piece = rule.next(cursor, size)
-        pieces += piece
-        cursor = piece[-1].cursor
-    assert pieces[: len(whole)] == whole
-    for one in whole:
-        assert rule.position(one.cursor) == one.instant
-        stored = Cursor.after(one.key, emitted=one.cursor.emitted, fold=one.fold)
-        assert stored == one.cursor
-    assert rule.furthest(one.cursor for one in reversed(whole)) == whole[-1].cursor
-
-
-@settings(max_examples=150, deadline=None)
-@given(many_series, st.integers(0, 40), st.sampled_from([-1, 0, 1]))
-def test_a_series_created_late_goes_on_at_or_after_that_instant(
-    rule: Series, place: int, offset_ms: int
-) -> None:
-    """What is past is neither emitted nor counted; what is left is the same."""
-    assume(isinstance(rule.rule, Cron) or rule.rule.count is None)
-    whole = rule.next(Cursor(), 50)
-    at = whole[place].instant + timedelta(milliseconds=offset_ms)
-    cursor = rule.first_after(at)
-    assert cursor.emitted == 0
-    late = rule.next(cursor, 5)
-    expected = [one for one in whole if one.instant >= at]
-    assert [one.key for one in late][: len(expected)] == [one.key for one in expected][: len(late)]
-
-
-def test_what_is_past_at_creation_does_not_use_up_the_count() -> None:
-    """COUNT counts what Tocsin emits."""
-    rule = series("FREQ=DAILY;COUNT=2", "2020-01-01T09:00")
-    cursor = rule.first_after(datetime(2026, 6, 1, 7, tzinfo=UTC))
-    assert [(one.key, one.cursor.emitted) for one in rule.next(cursor, 9)] == [
-        ("20260601T090000", 1),
-        ("20260602T090000", 2),
-    ]
-
-
-def test_no_policy_but_both_gives_two_instants_for_one_local_time() -> None:
-    """Over a year of half-hours."""
-    for overlap in Overlap:
-        rule = series("*/30 0-22 * * *", "2026-01-01T00:00", overlap=overlap)
-        found = rule.next(Cursor(), 17_000)
-        nominals = {one.nominal for one in found}
-        assert (len(nominals) == len(found)) is (overlap is not Overlap.BOTH)
-
-
-def test_the_same_intent_is_not_emitted_again_when_zone_data_move_it() -> None:
-    """A cursor written when 02:30 was not ambiguous; under LATER it now lies an hour further."""
-    rule = series("FREQ=DAILY", "2026-10-20T02:30", overlap=Overlap.LATER)
-    stored = Cursor(last_local=datetime(2026, 10, 25, 2, 30), emitted=6, last_fold=0)
-    assert [one.key for one in rule.next(stored, 1)] == ["20261026T023000"]
-
-
-# --- cost ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("text", [text for text in TEXTS if "COUNT" not in text])
-def test_the_next_occurrence_costs_the_same_for_an_old_rule(text: str) -> None:
-    """A day old or 106 years: counted in steps, not in time."""
-    now = datetime(2026, 5, 20, 12, tzinfo=UTC)
-    steps = []
-    for start in ("2026-05-19T01:00", "1920-05-19T01:00"):
-        rule = series(text, start)
-        work = Work()
-        rule.next(rule.first_after(now), 1, work)
-        steps.append(work.steps)
-    allowed = 400 if "YEARLY" in text else 120
-    assert max(steps) <= allowed, steps
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "FREQ=YEARLY;BYMONTH=1;BYYEARDAY=200",
-        "FREQ=YEARLY;BYWEEKNO=30;BYMONTH=1;BYDAY=MO",
-        "FREQ=DAILY;INTERVAL=7;BYDAY=TU",
-        "FREQ=SECONDLY;INTERVAL=60;BYSECOND=3",
-        "FREQ=MINUTELY;INTERVAL=1440;BYMINUTE=7",
-    ],
-)
-def test_a_barren_rule_stops_at_the_bound_of_work(text: str) -> None:
-    """Parts that contradict each other in ways that can't be seen in advance."""
-    work = Work()
-    with pytest.raises(RuleExhausted) as caught:
-        series(text, "2026-06-01T09:00:00", max_steps=5_000).next(Cursor(), 1, work)
-    assert caught.value.steps == 5_000
-    assert work.steps <= 5_000 + 400
-
-
-def test_what_was_found_before_the_bound_is_not_lost() -> None:
-    """Only a call that finds nothing at all raises."""
-    rule = series(
-        "FREQ=DAILY;INTERVAL=7;BYDAY=TU",
-        "2026-06-01T09:00",
-        rdates=(datetime(2026, 5, 1, 9),),
-        max_steps=1_000,
-    )
-    (one,) = rule.next(Cursor(), 3)
-    with pytest.raises(RuleExhausted):
-        rule.next(one.cursor, 1)
-
-
-def test_a_rule_ends_with_the_calendar() -> None:
-    """Beyond the year 9998 nothing can be computed: the series ends and does not fail."""
-    rule = series("FREQ=DAILY", "9998-12-30T09:00")
-    assert len(rule.next(Cursor(), 9)) == 2
-    far = series("FREQ=YEARLY;INTERVAL=999999999", "2026-01-01T09:00")
-    assert len(far.next(Cursor(), 9)) == 1
-    hours = series("FREQ=HOURLY;INTERVAL=999999999", "2026-01-01T09:00")
-    assert len(hours.next(Cursor(), 9)) == 1
