@@ -11,6 +11,8 @@ that the catch-up policy would skip are passed over here, in one go and with one
 one by one, a rule that rings more often than the trailing scan comes by would never catch up.
 """
 
+import asyncio
+import time
 from datetime import datetime
 from enum import StrEnum
 
@@ -18,6 +20,7 @@ import structlog
 
 from reminders.lifecycle import Reminders
 from reminders.lifecycle.catching_up import overtaken
+from reminders.lifecycle.grouping import fences_of
 from reminders.lifecycle.planning import AHEAD
 from reminders.lifecycle.writing import stamp_of
 from reminders.model.entry import DueEntry, EntryState, Fate, Occurrence
@@ -32,7 +35,10 @@ KEPT = 4
 """Live entries that stay, as many as a read of the record brings: the furthest is what the next
 expansion goes on from, and with fewer a read would go through all that was ever dropped."""
 RUN = 1000
-"""Occurrences passed over in one expansion, about 20 ms; the next expansion goes on."""
+"""Occurrences passed over in one go, about 20 ms; then others have their turn."""
+PASSING_S = 1.0
+"""How long one expansion passes over occurrences, much less than a message may be left alone; the
+next expansion goes on."""
 
 
 class Expanded(StrEnum):
@@ -45,6 +51,8 @@ class Expanded(StrEnum):
     """The rule has no further occurrence."""
     BROKEN = "broken"
     """The rule can't be computed any more, such as when its zone is gone: it ends here."""
+    CANCELLED = "cancelled"
+    """Its group was cancelled: the rule ends here."""
     OVERTAKEN = "overtaken"
     """The reminder was changed or ended, or is gone: its new version has its own entries."""
 
@@ -58,6 +66,7 @@ class Expansion:
         self._writer = reminders.writer
         self._planner = reminders.planner
         self._finish = reminders.changes.finish
+        self._end_with_group = reminders.changes.end_with_group
 
     async def expand(self, fired: DueEntry) -> Expanded:
         """Makes sure that the occurrence after `fired` is written, then marks it expanded.
@@ -73,6 +82,10 @@ class Expansion:
         stored = await self._finish(fired.reminder_id)
         if stored is None or not _current(stored, fired):
             return Expanded.OVERTAKEN
+        # After the record: what is written below before a fence, whoever reads it later sees fenced.
+        if (await fences_of(self._store.fences, [fired])).stops(fired):
+            await self._end_with_group(fired.namespace, fired.reminder_id)
+            return Expanded.CANCELLED
         later = tuple(each for each in stored.current if _order(each) > _order(fired))
         if len(later) >= AHEAD:
             await self._repair(stored, later, known_at)
@@ -96,12 +109,7 @@ class Expansion:
         """The next one that may still ring."""
         coming = self._planner.after(record, live, limit=2)
         if self._overtaken(record, coming) is not None:
-            run = self._planner.after(record, live, limit=RUN + 2)
-            length = 0
-            while length < RUN and self._overtaken(record, run[length : length + 2]) is not None:
-                length += 1
-            await self._pass_over(record, run[:length])
-            coming = run[length : length + 2]
+            coming = await self._pass_over(record, live)
         return self._planner.entries(record, coming[:1], coming[1:])
 
     def _overtaken(self, record: Record, coming: list[Occurrence]) -> str | None:
@@ -117,23 +125,38 @@ class Expansion:
             now=self._clock.now(),
         )
 
-    async def _pass_over(self, record: Record, run: list[Occurrence]) -> None:
-        """On record before anything after it is written. A repeat finds the same run, or a longer
-        one, and replaces the row.
+    async def _pass_over(self, record: Record, live: tuple[DueEntry, ...]) -> list[Occurrence]:
+        """What comes after those that are skipped, or after as many as there is time for. These are
+        on record before that: a repeat finds the same run, or a longer one, and replaces the row.
         """
+        until = time.monotonic() + PASSING_S
+        run = self._planner.after(record, live, limit=RUN + 2)
+        first, last, count = run[0], run[0], 0
         reason = self._overtaken(record, run[:2])
+        while True:
+            length = 0
+            while length < RUN and self._overtaken(record, run[length : length + 2]) is not None:
+                length += 1
+            if length:
+                count, last = count + length, run[length - 1]
+            coming = run[length : length + 2]
+            if length < RUN or not coming or time.monotonic() >= until:
+                break
+            await asyncio.sleep(0)
+            run = self._planner.behind(record, [last], limit=RUN + 2)
         row = LedgerRow(
             namespace=record.namespace,
             reminder_id=record.reminder_id,
             reminder_version=record.version,
-            occurrence=run[0],
+            occurrence=first,
             ended=OccurrenceStatus.SKIPPED,
             reason=reason or "superseded",
-            skipped_through=run[-1],
-            skipped_count=len(run),
+            skipped_through=last,
+            skipped_count=count,
         )
         await self._store.ledger.write([row], at=self._clock.now())
-        log.info("occurrences.skipped", reminder_id=record.reminder_id, count=len(run))
+        log.info("occurrences.skipped", reminder_id=record.reminder_id, count=count)
+        return coming
 
     async def _write(self, stored: Stored, following: tuple[DueEntry, ...]) -> bool:
         record = stored.record

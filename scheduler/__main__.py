@@ -6,10 +6,11 @@ from contextlib import asynccontextmanager
 
 from reminders.config.settings import Settings
 from reminders.lifecycle import Reminders
+from reminders.lifecycle.request_limits import RequestLimits
 from reminders.process import run_service
 from reminders.wiring import ServerWatch, connected
 from scheduler.server import Scheduler
-from scheduler.settings import SchedulerSettings
+from scheduler.settings import SchedulerSettings, channel_rules
 
 
 @asynccontextmanager
@@ -24,6 +25,11 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Schedu
             SchedulerSettings(
                 address=settings.grpc_address,
                 allow_loopback_http=settings.allow_loopback_http,
+                channels=channel_rules(settings),
+                limits=RequestLimits(
+                    min_interval=settings.rule_min_interval,
+                    horizon=settings.schedule_horizon,
+                ),
                 max_creates=settings.scheduler_max_inflight,
             ),
             stores=watch.problems,

@@ -20,6 +20,8 @@ from reminders.errors import (
     InvalidRequest,
     KeyConflict,
     NotFound,
+    NotRecurring,
+    ReminderPaused,
     TocsinError,
     Unavailable,
     VersionMismatch,
@@ -50,6 +52,8 @@ ANSWERS: Final[Mapping[type[TocsinError], Answer]] = {
     VersionMismatch: Answer(code=code_pb2.ABORTED, http=409),
     AlreadyFired: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
     AlreadyEnded: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
+    NotRecurring: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
+    ReminderPaused: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
     Unavailable: Answer(code=code_pb2.UNAVAILABLE, http=503),
     TocsinError: Answer(code=code_pb2.INTERNAL, http=500),
 }
@@ -104,7 +108,7 @@ def _cut(text: str, limit: int) -> str:
 
 def _metadata(error: TocsinError) -> dict[str, str]:
     match error:
-        case NotFound() | AlreadyFired():
+        case NotFound() | AlreadyFired() | NotRecurring() | ReminderPaused():
             return {"reminder_id": error.reminder_id}
         case KeyConflict():
             return {"key": error.key, "reminder_id": error.reminder_id}

@@ -18,10 +18,13 @@ from reminders.lifecycle import Reminders
 from reminders.ports import Clock
 from scheduler.calls import refuse_unreadable
 from scheduler.creates import Creates
+from scheduler.mapping.definitions import put_instant
 from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
 from scheduler.mapping.reminders import put_reminder
+from scheduler.previews import Previews
 from scheduler.settings import SchedulerSettings
 from scheduler.tokens import seal
+from scheduler.updates import Edit
 from scheduler.validation import Validator
 from scheduler.validation.requests import not_under
 
@@ -36,8 +39,13 @@ class ReminderService(service_grpc.ReminderServiceServicer):
     ) -> None:
         self._reminders = reminders
         self._clock = clock
-        self._validator = Validator(allow_loopback_http=settings.allow_loopback_http)
+        self._validator = Validator(
+            allow_loopback_http=settings.allow_loopback_http,
+            limits=settings.limits,
+            channels=settings.channels,
+        )
         self._creates = Creates(reminders, clock, self._validator, settings, meter)
+        self._previews = Previews(clock, self._validator)
 
     def drain(self) -> None:
         """Ends streams after the batches that they have read; other calls go on."""
@@ -129,6 +137,88 @@ class ReminderService(service_grpc.ReminderServiceServicer):
             raise not_under("reminder.", error) from error
         response = service_pb.RescheduleReminderResponse(was_fired=changed.was_fired)
         put_reminder(response.reminder, changed.view)
+        return response
+
+    async def UpdateReminder(
+        self, request: service_pb.UpdateReminderRequest, context: Context
+    ) -> service_pb.UpdateReminderResponse:
+        del context
+        asked = self._validator.update(request)
+        edit = Edit(request.reminder, asked.paths, self._clock.now(), self._validator)
+        changed = await self._reminders.update(
+            asked.call, edit, content=edit.content, reschedules=edit.reschedules
+        )
+        response = service_pb.UpdateReminderResponse(was_fired=changed.was_fired)
+        put_reminder(response.reminder, changed.view)
+        for answer in changed.answers:
+            put_fate(response.occurrences.add(), answer)
+        return response
+
+    async def PauseReminder(
+        self, request: service_pb.PauseReminderRequest, context: Context
+    ) -> service_pb.PauseReminderResponse:
+        del context
+        changed = await self._reminders.pause(self._validator.pause(request).call, request.reason)
+        response = service_pb.PauseReminderResponse(was_fired=changed.was_fired)
+        put_reminder(response.reminder, changed.view)
+        for answer in changed.answers:
+            put_fate(response.occurrences.add(), answer)
+        return response
+
+    async def ResumeReminder(
+        self, request: service_pb.ResumeReminderRequest, context: Context
+    ) -> service_pb.ResumeReminderResponse:
+        del context
+        response = service_pb.ResumeReminderResponse()
+        changed = await self._reminders.resume(self._validator.resume(request).call)
+        put_reminder(response.reminder, changed.view)
+        return response
+
+    async def PreviewOccurrences(
+        self, request: service_pb.PreviewOccurrencesRequest, context: Context
+    ) -> service_pb.PreviewOccurrencesResponse:
+        del context
+        return await self._previews.answer(request)
+
+    async def CancelGroup(
+        self, request: service_pb.CancelGroupRequest, context: Context
+    ) -> service_pb.CancelGroupResponse:
+        del context
+        cancelled_at = await self._reminders.cancel_group(*self._validator.cancel_group(request))
+        response = service_pb.CancelGroupResponse()
+        put_instant(response.cancel_time, cancelled_at)
+        return response
+
+    async def TriggerReminder(
+        self, request: service_pb.TriggerReminderRequest, context: Context
+    ) -> service_pb.TriggerReminderResponse:
+        del context
+        name, request_id = self._validator.trigger(request)
+        view = await self._reminders.trigger(
+            name.namespace, name.reminder_id, request_id=request_id
+        )
+        response = service_pb.TriggerReminderResponse()
+        put_occurrence_view(response.occurrence, view)
+        return response
+
+    async def BackfillReminder(
+        self, request: service_pb.BackfillReminderRequest, context: Context
+    ) -> service_pb.BackfillReminderResponse:
+        del context
+        name, asked, request_id = self._validator.backfill(request, self._clock.now())
+        found = await self._reminders.backfill(
+            name.namespace,
+            name.reminder_id,
+            start=asked.start,
+            end=asked.end,
+            validate_only=request.validate_only,
+            request_id=request_id,
+        )
+        response = service_pb.BackfillReminderResponse(
+            occurrence_count=found.count, occurrence_count_capped=found.capped
+        )
+        for view in found.first:
+            put_occurrence_view(response.occurrences.add(), view)
         return response
 
     async def ListOccurrences(

@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
+from reminders.config.channels import ChannelSettings
+from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
+from scheduler.validation.deployment import DEFAULT_CHANNEL_RULES, ChannelRules
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerSettings:
@@ -15,6 +19,10 @@ class SchedulerSettings:
     Without it a second process fails at start."""
     allow_loopback_http: bool = False
     """Whether webhooks may go to http://127.0.0.1; for development."""
+    channels: ChannelRules = DEFAULT_CHANNEL_RULES
+    """Which kinds are served, which ports webhooks may go to, and what can sign them."""
+    limits: RequestLimits = DEFAULT_REQUEST_LIMITS
+    """How often a rule may ring, and how far ahead anything may lie."""
     max_creates: int = 2_000
     """Creates under way at once: one half for unary and batch calls, which are refused beyond it,
     the other for streams, which wait. A batch larger than a half passes when it is alone."""
@@ -35,3 +43,13 @@ class SchedulerSettings:
     def __post_init__(self) -> None:
         if self.max_creates < 1 or self.stream_window < 1:
             raise ValueError("bounds are at least 1")
+
+
+def channel_rules(settings: ChannelSettings) -> ChannelRules:
+    """From the process's own configuration. Of the signing secrets only the names are read."""
+    names = (name.partition("/") for name in settings.signing_secrets)
+    return ChannelRules(
+        ports=settings.ports,
+        served=frozenset(settings.served),
+        secret_ids=frozenset((namespace, secret_id) for namespace, _, secret_id in names),
+    )

@@ -4,10 +4,19 @@
 `occurrences`, `planning`   definition → occurrences → due entries. Pure.
 `writing`    due entries onto disk, found by the scanner in time even if the write was slow.
 `creating`   create, with `dedup_key` and `request_id`.
-`changing`   cancel and reschedule: the one procedure, safe against a claim in progress.
-`completing` its second half, by whoever met it half-way.
+`changing`   whatever changes a reminder: the one procedure, safe against a claim in progress.
+`completing` its second half, by whoever met it half-way; `outcomes` is what it answers.
+`actions`    what each change makes of a reminder, and plans: `replanning`, `pausing`,
+             `recomputing`. Pure.
+`grouping`   cancelling a whole group, and what that means to everybody else.
+`triggering`, `beside`  one ring now, beside the schedule.
+`backfilling`, `past`  what a rule named in a past range, page by page.
 `catching_up`  which missed occurrences of a rule are skipped. Pure.
 `reading`    get, list, ledger.
+`previewing` what a schedule would do, with what policies `left_out`, in `bounded` work. Pure.
+`problems`, `texts`, `recurrences`   what callers write, checked. Pure.
+`editions`   which zone or holiday data is the newer one. Pure.
+`sweeping`   a walk over all records that moves what older data planned; tells `moves`.
 
 The scheduler offers these over gRPC; expander and dispatcher use `planning`, `writing` and
 `Changes.finish`. Nothing here knows Cassandra, Redis or protobuf. Start reading at `changing`.
@@ -18,6 +27,8 @@ from reminders.lifecycle.creating import Creates
 from reminders.lifecycle.planning import Planner
 from reminders.lifecycle.reading import Reads
 from reminders.lifecycle.requests import (
+    Backfilled,
+    Call,
     Changed,
     Created,
     CreateRequest,
@@ -29,6 +40,8 @@ from reminders.lifecycle.service import Reminders
 from reminders.lifecycle.writing import EntryWriter
 
 __all__ = [
+    "Backfilled",
+    "Call",
     "Changed",
     "Changes",
     "CreateRequest",

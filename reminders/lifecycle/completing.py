@@ -21,18 +21,28 @@ import structlog
 
 from reminders.buckets import MINUTE
 from reminders.errors import StoreUnavailable
+from reminders.lifecycle.beside import carried, not_rung, outstanding
+from reminders.lifecycle.outcomes import (
+    emitted_by,
+    finish_entry,
+    occurrence_id_of,
+    outcome_of,
+)
 from reminders.lifecycle.planning import Planner
-from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.lifecycle.replanning import Replanner
+from reminders.lifecycle.writing import CLOCKS_DIFFER, EntryWriter, stamp_of
 from reminders.model.definition import Recurring
-from reminders.model.entry import DueEntry, Fate, Kind
+from reminders.model.entry import DueEntry, Fate, Occurrence
 from reminders.model.ledger import OccurrenceStatus
-from reminders.model.record import Change, OccurrenceAnswer, Outcome, Record, Status, Stored
+from reminders.model.record import Change, Outcome, Record, Status, Stored
 from reminders.platform import Platform
 from reminders.ports import Revocation
 
 log = structlog.get_logger(__name__)
 
 KEPT_OUTCOMES = 8
+SILENCING = {"cancel": "cancelled", "pause": "paused"}
+"""Actions that make a trigger void as well, if nobody has claimed it yet; and the reason."""
 
 
 class Completion:
@@ -44,7 +54,7 @@ class Completion:
         self._clock = platform.clock
         self._limits = platform.limits
         self._writer = writer
-        self._planner = planner
+        self._replanner = Replanner(planner)
 
     async def finish(self, reminder_id: str) -> Stored | None:
         """Completes a change that is in progress; answers the record as it then is."""
@@ -76,37 +86,49 @@ class Completion:
 
     async def _complete(self, stored: Stored, change: Change, known_at: datetime) -> None:
         new = stored.record
-        revoked, rang = await self._revoked(stored, change)
-        keys = [entry.key for entry in revoked]
-        await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
-        fired = await self._fired_ones(change, revoked)
-        claimed = [entry.key for entry in revoked if _occurrence_id(entry) in fired]
+        revoked, past = await self._revoked(stored, change)
+        triggers = await outstanding(
+            self._store, stored, change.previous.version, self._clock.now()
+        )
+        old = (*revoked, *triggers)
+        await self._store.due.mark([entry.key for entry in old], Fate.VOID, stamp=change.stamp)
+        fired = await self._fired_ones(change, old)
+        claimed = [entry.key for entry in old if occurrence_id_of(entry) in fired]
         if claimed:
             await self._store.due.mark(claimed, Fate.CLAIMED, stamp=change.stamp + 1)
-        outcome = _outcome(change, revoked, fired)
-        planned: tuple[DueEntry, ...] = ()
+        silent = change.action in SILENCING
+        going_on = [e for e in triggers if not silent and occurrence_id_of(e) not in fired]
+        told = [entry for entry in triggers if entry not in going_on]
+        outcome = outcome_of(change, revoked, told, fired)
+        emitted = emitted_by(change, past, revoked, fired)
+        planned = self._planned(new, change, outcome, emitted)
         if outcome.applied:
-            planned = change.planned
-            if isinstance(change.previous.definition.schedule, Recurring):
-                planned = self._planner.unrung(new, planned, rang | fired)
-            await self._insert(new, change, revoked, planned, known_at)
-        if await self._end(new, change, outcome, planned):
-            await self._tidy(stored, change, outcome, revoked)
+            await self._settle(change, revoked, fired)
+            if new.status is Status.SCHEDULED:
+                await self._insert(new, change, planned, known_at)
+        if going_on:
+            await self._carry(new, change, outcome, going_on, known_at)
+        silenced = [entry for entry in told if occurrence_id_of(entry) not in fired]
+        if silenced:
+            rows = not_rung(silenced, SILENCING[change.action])
+            await self._store.ledger.write(rows, at=self._clock.now())
+        if await self._end(new, change, outcome, planned, emitted):
+            await self._tidy(stored, change, outcome, old)
         await self._store.due.handled([finish_entry(new, change)], at=self._clock.now())
 
     # --- steps 2 and 3 --------------------------------------------------------------------------
 
     async def _revoked(
         self, stored: Stored, change: Change
-    ) -> tuple[tuple[DueEntry, ...], set[str]]:
-        """The old version's entries, as known at the beginning and as they are now; and which
-        occurrences are past.
+    ) -> tuple[tuple[DueEntry, ...], tuple[DueEntry, ...]]:
+        """The old version's entries, as known at the beginning and as they are now; and those that
+        are past.
         """
         known = {entry.key for entry in change.revoked}
         old = [entry for entry in stored.live if entry.version == change.previous.version]
         since = [entry for entry in old if entry.key not in known]
         present, past = await self.history(change.previous, since)
-        return (*change.revoked, *present), {_occurrence_id(entry) for entry in past}
+        return (*change.revoked, *present), past
 
     async def _fired_ones(self, change: Change, revoked: Sequence[DueEntry]) -> set[str]:
         """The occurrences that fired."""
@@ -123,7 +145,7 @@ class Completion:
         fired = set()
         for entry in near:
             if await self._fired(change, entry, revocation):
-                fired.add(_occurrence_id(entry))
+                fired.add(occurrence_id_of(entry))
         return fired
 
     async def _fired(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
@@ -132,10 +154,10 @@ class Completion:
         state = await self._store.due.read(entry.key)
         if state is not None and (state.handled_at is not None or state.fate is Fate.CLAIMED):
             return True
-        if not await self._in_doubt(entry, revocation) or await self._inserted(change):
+        if not await self._in_doubt(change, entry, revocation) or await self._inserted(change):
             return False
         rows = await self._store.ledger.page(
-            entry.reminder_id, occurrence_id=_occurrence_id(entry), limit=1
+            entry.reminder_id, occurrence_id=occurrence_id_of(entry), limit=1
         )
         log.warning("change.in_doubt", entry_id=entry.key.entry_id, ledger_rows=len(rows))
         return not rows or rows[0].ended not in (
@@ -143,10 +165,14 @@ class Completion:
             OccurrenceStatus.SKIPPED,
         )
 
-    async def _in_doubt(self, entry: DueEntry, revocation: Revocation) -> bool:
+    async def _in_doubt(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
         """Whether a claim may have been made that nobody can see any more."""
-        if revocation.moved and entry.key.ring_at <= revocation.server_now + self._limits.margin:
-            return True
+        known_since = revocation.known_since
+        if known_since is None:
+            if entry.key.ring_at <= revocation.server_now + self._limits.margin:
+                return True
+        elif max(entry.promised_at, change.previous.updated_at) <= known_since + CLOCKS_DIFFER:
+            return True  # another server, or this one before it lost its data, may have claimed it
         if entry.key.minute + MINUTE > revocation.server_now:
             return False  # a minute that is not over is not settled
         progress = await self._store.progress.read()
@@ -163,30 +189,64 @@ class Completion:
 
     # --- steps 4 and 5 --------------------------------------------------------------------------
 
+    def _planned(
+        self, new: Record, change: Change, outcome: Outcome, emitted: Sequence[Occurrence]
+    ) -> tuple[DueEntry, ...]:
+        """What is ahead under the new version."""
+        if not outcome.applied or new.status is Status.CANCELLED:
+            return ()
+        return self._replanner.onward(
+            new, change.planned, emitted, keeps_schedule=change.keeps_schedule
+        )
+
+    async def _settle(
+        self, change: Change, revoked: Sequence[DueEntry], fired: Collection[str]
+    ) -> None:
+        """The old version's index rows, and the ledger's word on what will not ring."""
+        user_id = change.previous.definition.user_id
+        await self._store.users.remove(revoked, user_id, stamp=change.stamp)
+        rows = [row for row in change.rows if row.occurrence.occurrence_id not in fired]
+        if rows:
+            await self._store.ledger.write(rows, at=self._clock.now())
+
     async def _insert(
+        self, new: Record, change: Change, planned: Sequence[DueEntry], known_at: datetime
+    ) -> None:
+        """Live entries are acknowledged before their due entries are written."""
+        if planned:
+            await self._store.records.add_live(planned, stamp=change.stamp)
+            await self._store.users.add(planned, new.definition.user_id, stamp=change.stamp)
+            await self._writer.put(planned, stamp=change.stamp, known_at=known_at)
+
+    async def _carry(
         self,
         new: Record,
         change: Change,
-        revoked: Sequence[DueEntry],
-        planned: Sequence[DueEntry],
+        outcome: Outcome,
+        triggers: Sequence[DueEntry],
         known_at: datetime,
     ) -> None:
-        """Live entries are acknowledged before their due entries are written."""
-        user_id = new.definition.user_id
-        await self._store.users.remove(revoked, user_id, stamp=change.stamp)
-        if planned:
-            await self._store.records.add_live(planned, stamp=change.stamp)
-            await self._store.users.add(planned, user_id, stamp=change.stamp)
-            await self._writer.put(planned, stamp=change.stamp, known_at=known_at)
+        """Triggers are beside the schedule: what changes that lets them ring all the same."""
+        record = new
+        if not outcome.applied:
+            record = msgspec.structs.replace(change.previous, version=new.version)
+        entries = carried(record, triggers)
+        await self._store.records.add_live(entries, stamp=change.stamp)
+        await self._writer.put(entries, stamp=change.stamp, known_at=known_at)
 
     async def _end(
-        self, new: Record, change: Change, outcome: Outcome, planned: Sequence[DueEntry]
+        self,
+        new: Record,
+        change: Change,
+        outcome: Outcome,
+        planned: Sequence[DueEntry],
+        emitted: Sequence[Occurrence],
     ) -> bool:
         """Whether this run ended it. A refused change leaves the old definition, under the new
         version, as fired.
         """
         if outcome.applied:
-            record = new
+            record = self._applied(new, change.previous, planned, emitted)
         else:
             record = msgspec.structs.replace(
                 change.previous,
@@ -207,6 +267,21 @@ class Completion:
             await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
         return False
 
+    def _applied(
+        self,
+        new: Record,
+        previous: Record,
+        planned: Sequence[DueEntry],
+        emitted: Sequence[Occurrence],
+    ) -> Record:
+        """A paused record holds itself what is nowhere else."""
+        before = (previous.emitted,) if previous.emitted is not None else ()
+        furthest = self._replanner.furthest(new, (*emitted, *before))
+        if new.status is not Status.PAUSED:
+            return msgspec.structs.replace(new, emitted=furthest)
+        silenced = tuple(msgspec.structs.replace(entry, body=b"") for entry in planned)
+        return msgspec.structs.replace(new, emitted=furthest, silenced=silenced)
+
     async def _tidy(
         self, stored: Stored, change: Change, outcome: Outcome, revoked: Sequence[DueEntry]
     ) -> None:
@@ -216,7 +291,7 @@ class Completion:
         It changes nothing for the caller, so it may fail.
         """
         fired = {answer.occurrence_id for answer in outcome.answers if answer.was_fired}
-        gone = {entry.key.entry_id for entry in revoked if _occurrence_id(entry) not in fired}
+        gone = {entry.key.entry_id for entry in revoked if occurrence_id_of(entry) not in fired}
         now = self._clock.now()
         gone |= {
             entry.key.entry_id
@@ -236,47 +311,3 @@ class Completion:
             log.warning(
                 "change.untidy", reminder_id=change.previous.reminder_id, operation=error.operation
             )
-
-
-def finish_entry(new: Record, change: Change) -> DueEntry:
-    """The entry that makes somebody come back to the change."""
-    return DueEntry(
-        key=change.finish,
-        kind=Kind.FINISH,
-        namespace=new.namespace,
-        reminder_id=new.reminder_id,
-        version=change.version,
-        occurrence=None,
-        record_created_at=new.created_at,
-    )
-
-
-def _outcome(change: Change, revoked: Sequence[DueEntry], fired: set[str]) -> Outcome:
-    answers: dict[str, OccurrenceAnswer] = {}
-    for entry in revoked:  # twice the same where one was moved meanwhile
-        assert entry.occurrence is not None
-        occurrence_id = entry.occurrence.occurrence_id
-        answers[occurrence_id] = OccurrenceAnswer(
-            occurrence_id=occurrence_id,
-            planned_at=entry.occurrence.planned_at,
-            was_fired=occurrence_id in fired,
-        )
-    return Outcome(
-        request_id=change.request_id,
-        action=change.action,
-        content_hash=change.content_hash,
-        version=change.version,
-        applied=_applies(change, answers.values()),
-        answers=tuple(answers.values()),
-    )
-
-
-def _applies(change: Change, answers: Collection[OccurrenceAnswer]) -> bool:
-    """A rule can always be changed; a one-shot not once it fired, or both times would ring."""
-    if isinstance(change.previous.definition.schedule, Recurring):
-        return True
-    return not answers or not all(answer.was_fired for answer in answers)
-
-
-def _occurrence_id(entry: DueEntry) -> str:
-    return entry.occurrence.occurrence_id if entry.occurrence is not None else ""

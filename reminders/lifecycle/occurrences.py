@@ -1,7 +1,10 @@
 """From a definition to its occurrences: local times, policies, jitter. Pure, without a clock."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
+from reminders.lifecycle.editions import uses_holidays
 from reminders.model.definition import After, At, Definition, LocalTime, Recurring
 from reminders.model.entry import Occurrence
 from reminders.model.record import Record
@@ -13,9 +16,11 @@ from reminders.recurrence import (
     Planned,
     Rule,
     Series,
+    holiday_data_version,
     instant_key,
     jitter,
     localize,
+    wall_clock,
     zone,
     zone_data_version,
 )
@@ -60,14 +65,68 @@ def record_series(record: Record) -> Series:
     return series_of(record.definition, created_at=record.created_at)
 
 
-def cursor_of(occurrence: Occurrence) -> Cursor:
-    """Where the series goes on behind it."""
-    return Cursor.after(occurrence.occurrence_id, emitted=occurrence.ordinal, fold=occurrence.fold)
+def cursor_of(series: Series, occurrence: Occurrence) -> Cursor:
+    """Where a series goes on behind an occurrence, of this rule or of the one before it.
+
+    By the local intent; of an elapsing rule by the instant, which is what it promises: newer zone
+    data changes what clocks show then, and by the old reading it would ring again, or leave out.
+    """
+    cursor = Cursor.after(
+        occurrence.occurrence_id,
+        emitted=occurrence.ordinal,
+        fold=occurrence.fold,
+        planned=occurrence.planned_local,
+    )
+    if _elapses(series.rule) and occurrence.zone == series.zone:
+        local, fold = wall_clock(occurrence.planned_at, zone(series.zone))
+        cursor = replace(cursor, last_local=local, last_fold=fold, last_missing=0)
+    return cursor
+
+
+def elapses(definition: Definition) -> bool:
+    """Whether a rule counts elapsed time: it promises instants, not what clocks show then."""
+    schedule = definition.schedule
+    if not isinstance(schedule, Recurring):
+        return False
+    return _elapses(
+        Rule.parse(schedule.rrule) if schedule.rrule else Cron.parse(schedule.cron or "")
+    )
+
+
+def _elapses(rule: Rule | Cron) -> bool:
+    return rule.elapses if isinstance(rule, Cron) else rule.freq.elapses
+
+
+def place(series: Series, occurrence: Occurrence) -> datetime:
+    """The instant where a series stands behind an occurrence, by today's zone data: `cursor_of`."""
+    return series.position(cursor_of(series, occurrence)) or occurrence.planned_at
+
+
+def furthest(series: Series, occurrences: Iterable[Occurrence]) -> Occurrence | None:
+    """Of local intents that were emitted, by this rule or one before it, the one furthest on.
+
+    What was asked for as an instant is no local intent, so it is left out.
+    """
+    local = [one for one in occurrences if not one.occurrence_id.endswith("Z")]
+    return max(local, key=lambda one: place(series, one), default=None)
+
+
+def cursor_behind(
+    series: Series, since: datetime, emitted: Occurrence | None, counted: int
+) -> Cursor:
+    """The cursor to go on at or after `since`, and strictly after what was `emitted`, with so many
+    counted until then.
+    """
+    cursor = series.first_after(since)
+    if emitted is not None and place(series, emitted) >= since:
+        cursor = cursor_of(series, emitted)
+    return replace(cursor, emitted=counted)
 
 
 def jittered(record: Record, planned: list[Planned], previous: datetime | None) -> list[Occurrence]:
     """Occurrences of a rule, each knowing its neighbours so that none passes another."""
     window = record.definition.policies.jitter
+    holiday_data = holiday_data_version() if uses_holidays(record.definition) else ""
     occurrences = []
     for position, one in enumerate(planned):
         following = planned[position + 1].instant if position + 1 < len(planned) else None
@@ -92,6 +151,7 @@ def jittered(record: Record, planned: list[Planned], previous: datetime | None) 
                 zone_data=zone_data_version(),
                 ordinal=one.cursor.emitted,
                 note=one.note,
+                holiday_data=holiday_data,
             )
         )
     return occurrences
@@ -99,10 +159,32 @@ def jittered(record: Record, planned: list[Planned], previous: datetime | None) 
 
 def once(record: Record) -> list[Occurrence]:
     """The occurrences of a one-shot: one, or two where BOTH meets a repeated time."""
+    return _once(record, _localized(record))
+
+
+def once_again(record: Record, occurrences: Iterable[Occurrence]) -> list[Occurrence]:
+    """The same intents of a one-shot by today's zone data and the record's policies; none where
+    these skip it.
+    """
+    schedule, policies = record.definition.schedule, record.definition.policies
+    if not isinstance(schedule, LocalTime):
+        return _once(record, [_utc(one.planned_at) for one in occurrences])
+    where = zone(schedule.zone)
+    return _once(
+        record,
+        [
+            found
+            for local in dict.fromkeys(one.nominal_local for one in occurrences)
+            for found in localize(local, where, gap=policies.gap, overlap=policies.overlap)
+        ],
+    )
+
+
+def _once(record: Record, localized: Iterable[Localized]) -> list[Occurrence]:
     schedule = record.definition.schedule
     zone_name = schedule.zone if isinstance(schedule, LocalTime) else "UTC"
     occurrences = []
-    for ordinal, one in enumerate(_localized(record), start=1):
+    for ordinal, one in enumerate(localized, start=1):
         local = isinstance(schedule, LocalTime)
         key = one.key if local else instant_key(one.instant)
         shift = jitter(

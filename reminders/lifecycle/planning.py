@@ -11,7 +11,9 @@ import msgspec
 from reminders.buckets import occurrence_entry_id, shard_of
 from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.occurrences import (
+    cursor_behind,
     cursor_of,
+    furthest,
     instant_ms,
     jittered,
     once,
@@ -36,20 +38,19 @@ class Planner:
     def __init__(self, *, shards: int) -> None:
         self._shards = shards
 
-    def first(self, record: Record) -> tuple[DueEntry, ...]:
-        """The entries of a new version, soonest first, with bodies.
+    def first(self, record: Record, emitted: Iterable[Occurrence] = ()) -> tuple[DueEntry, ...]:
+        """The entries of a new schedule, soonest first, with bodies; a rule begins strictly after
+        what was `emitted` before it.
 
         Computed from `record.updated_at` and zone data alone, so a repeat plans the same. Raises
         `InvalidRequest` if nothing lies ahead of it.
         """
         try:
-            occurrences, following = self._occurrences(record)
+            occurrences, following = self._occurrences(record, emitted)
         except RecurrenceError as error:
-            raise _refused("RULE_INVALID", str(error)) from error
+            raise rule_refused(error) from error
         if not occurrences:
-            raise _refused(
-                "NOTHING_AHEAD", "nothing of it lies ahead: give a time or a rule that does"
-            )
+            raise nothing_ahead()
         return self.entries(record, occurrences, following)
 
     def following(self, record: Record, live: Iterable[DueEntry]) -> tuple[DueEntry, ...]:
@@ -61,34 +62,20 @@ class Planner:
 
     def after(self, record: Record, live: Iterable[DueEntry], *, limit: int) -> list[Occurrence]:
         """The next occurrences after the furthest of the live ones. Raises `RecurrenceError`."""
+        return self.behind(record, (e.occurrence for e in live if e.occurrence), limit=limit)
+
+    def behind(
+        self, record: Record, occurrences: Iterable[Occurrence], *, limit: int
+    ) -> list[Occurrence]:
+        """The next ones after the furthest of these, all of this rule. Raises `RecurrenceError`."""
         if not isinstance(record.definition.schedule, Recurring):
             return []
         series = record_series(record)
-        cursors = {cursor_of(e.occurrence): e.occurrence for e in live if e.occurrence is not None}
+        cursors = {cursor_of(series, one): one for one in occurrences}
         furthest = series.furthest(cursors)
         previous = cursors.get(furthest)
         before = previous.planned_at if previous is not None else None
         return jittered(record, series.next(furthest, limit), before)
-
-    def unrung(
-        self, record: Record, planned: tuple[DueEntry, ...], rang: set[str]
-    ) -> tuple[DueEntry, ...]:
-        """Of a new version's entries those whose occurrence the rule before it has not rung.
-
-        One local occurrence rings once, also where the change put it at another instant, which a
-        claim cannot notice. If nothing is left, what follows: the rule goes on. A one-shot was
-        asked for by its time and rings, whatever is called the same.
-        """
-        if not isinstance(record.definition.schedule, Recurring):
-            return planned
-        kept = tuple(entry for entry in planned if _occurrence_id(entry) not in rang)
-        while planned and not kept:
-            try:
-                planned = self.following(record, planned)
-            except RecurrenceError:
-                break
-            kept = tuple(entry for entry in planned if _occurrence_id(entry) not in rang)
-        return kept
 
     def whole(self, record: Record, entry: DueEntry) -> DueEntry:
         """A live entry of the record's version with its body, as its due entry has it."""
@@ -128,12 +115,14 @@ class Planner:
             for position, occurrence in enumerate(occurrences)
         )
 
-    def _occurrences(self, record: Record) -> tuple[list[Occurrence], list[Occurrence]]:
+    def _occurrences(
+        self, record: Record, emitted: Iterable[Occurrence]
+    ) -> tuple[list[Occurrence], list[Occurrence]]:
         if not isinstance(record.definition.schedule, Recurring):
             return once(record), []
         series = record_series(record)
-        planned = series.next(series.first_after(record.updated_at), AHEAD + 1)
-        occurrences = jittered(record, planned, None)
+        cursor = cursor_behind(series, record.updated_at, furthest(series, emitted), counted=0)
+        occurrences = jittered(record, series.next(cursor, AHEAD + 1), None)
         return occurrences[:AHEAD], occurrences[AHEAD:]
 
 
@@ -153,8 +142,14 @@ def body_of(definition: Definition) -> Body:
     )
 
 
-def _occurrence_id(entry: DueEntry) -> str:
-    return entry.occurrence.occurrence_id if entry.occurrence is not None else ""
+def rule_refused(error: RecurrenceError) -> InvalidRequest:
+    """A rule that can't be computed."""
+    return _refused("RULE_INVALID", str(error))
+
+
+def nothing_ahead() -> InvalidRequest:
+    """A schedule that would never ring."""
+    return _refused("NOTHING_AHEAD", "nothing of it lies ahead: give a time or a rule that does")
 
 
 def _refused(reason: str, description: str) -> InvalidRequest:

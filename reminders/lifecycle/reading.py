@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from reminders.errors import InvalidRequest, NotFound, Violation
+from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.requests import OccurrenceView, Page, View
 from reminders.model.entry import DueEntry
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
@@ -36,8 +37,17 @@ class Reads:
     def __init__(self, platform: Platform) -> None:
         self._store = platform.store
         self._clock = platform.clock
+        self._groups = Groups(platform)
 
     async def owned(self, namespace: str, reminder_id: str) -> Stored:
+        """As `stored`, and cancelled if its group was."""
+        return await self._groups.seen(await self.stored(namespace, reminder_id))
+
+    async def seen(self, stored: Stored) -> Stored:
+        """Cancelled if its group was: see `Groups.seen`."""
+        return await self._groups.seen(stored)
+
+    async def stored(self, namespace: str, reminder_id: str) -> Stored:
         """The record as it is, changing or not; somebody else's reads as not there."""
         stored = await self._store.records.read(reminder_id)
         if stored is None or stored.record.namespace != namespace:
@@ -46,13 +56,16 @@ class Reads:
 
     async def get(self, namespace: str, reminder_id: str, finish: Finish) -> View:
         """The reminder as callers see it."""
-        stored = await self.owned(namespace, reminder_id)
+        stored = await self.stored(namespace, reminder_id)
         if stored.change is not None:
             stored = await finish(reminder_id) or stored
         return await self.view(stored)
 
     async def view(self, stored: Stored) -> View:
         """Derives what is ahead. Entries whose time has not come need no look at their rows."""
+        return await self._view(await self._groups.seen(stored))
+
+    async def _view(self, stored: Stored) -> View:
         record = stored.record
         if record.status is not Status.SCHEDULED:
             return View(record=record, status=record.status)
@@ -80,7 +93,8 @@ class Reads:
             rows = await self._store.users.page(
                 namespace, user_id, start=start, after=after, limit=limit + 1
             )
-            for row, view in await self._firsts(rows, start):
+            alive = await self._groups.alive(namespace, rows)
+            for row, view in await self._firsts(alive, start):
                 if len(views) == limit:
                     total, capped = await self._total(namespace, user_id, start)
                     page = Page(items=tuple(views), next_token=_encode(after))
@@ -99,7 +113,8 @@ class Reads:
         Compared by name: an entry that was moved is indexed under its promise all the same.
         """
         found = await self._store.records.read_many({row.reminder_id for row in rows})
-        views = dict(zip(found, await asyncio.gather(*map(self.view, found.values())), strict=True))
+        derived = await asyncio.gather(*map(self._view, found.values()))
+        views = dict(zip(found, derived, strict=True))
         return [
             (row, view)
             for row in rows
@@ -118,8 +133,9 @@ class Reads:
             rows = await self._store.users.page(
                 namespace, user_id, start=start, after=after, limit=2000
             )
-            overdue = [row for row in rows if row.fire_at <= now]
-            ids.update(row.reminder_id for row in rows if row.fire_at > now)
+            alive = await self._groups.alive(namespace, rows)
+            overdue = [row for row in alive if row.fire_at <= now]
+            ids.update(row.reminder_id for row in alive if row.fire_at > now)
             ids.update(row.reminder_id for row, _ in await self._firsts(overdue, start))
             if len(rows) < 2000:
                 return min(len(ids), COUNTED), len(ids) > COUNTED
@@ -138,7 +154,7 @@ class Reads:
             reminder_id, after=after, limit=(limit + 1) * MAX_CHANNELS
         )
         views = {
-            occurrence_id: _occurrence_view(list(group))
+            occurrence_id: occurrence_view(list(group))
             for occurrence_id, group in groupby(rows, key=lambda row: row.occurrence.occurrence_id)
         }
         for entry in (await self.view(stored)).ahead:
@@ -191,7 +207,12 @@ def _planned_view(entry: DueEntry, target_count: int) -> OccurrenceView:
     )
 
 
-def _occurrence_view(rows: list[LedgerRow]) -> OccurrenceView:
+def occurrence_view(rows: list[LedgerRow]) -> OccurrenceView:
+    """Of all the rows of one occurrence. What was skipped and rang later, by a backfill, is shown
+    as it rang; a run of skipped ones stays on record with its first one.
+    """
+    run = next((row for row in rows if row.skipped_through is not None), None)
+    rows = [row for row in rows if row.delivery is not None] or rows
     first = rows[0]
     ended = next((row for row in rows if row.ended is not None), None)
     return OccurrenceView(
@@ -203,6 +224,8 @@ def _occurrence_view(rows: list[LedgerRow]) -> OccurrenceView:
         reason=next((row.reason for row in rows if row.reason), ""),
         claimed_at=next((row.claimed_at for row in rows if row.claimed_at), None),
         target_count=sum(row.delivery is not None for row in rows),
+        skipped_through=run.skipped_through if run is not None else None,
+        skipped_count=run.skipped_count if run is not None else 0,
     )
 
 

@@ -25,6 +25,17 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     """Refused for these, unless its key stands for a reminder: then it repeats what was in time."""
 
 
+class Call(Struct, frozen=True, kw_only=True):
+    """Which reminder to change, and which call it is."""
+
+    namespace: str
+    reminder_id: str
+    expected_version: int | None = None
+    """Only this one; None: whatever it is."""
+    request_id: str | None = None
+    """The same for retries of this very call."""
+
+
 class View(Struct, frozen=True, kw_only=True):
     """A reminder as a caller sees it."""
 
@@ -62,6 +73,19 @@ class OccurrenceView(Struct, frozen=True, kw_only=True):
     reason: str = ""
     claimed_at: datetime | None = None
     target_count: int = 0
+    skipped_through: Occurrence | None = None
+    """Where a run of skipped ones begins here: its last one."""
+    skipped_count: int = 0
+    """How many such a run has; 0: so many that they were not counted."""
+
+
+class Backfilled(Struct, frozen=True, kw_only=True):
+    """What a backfill was asked to ring."""
+
+    count: int
+    capped: bool
+    """There are more than `count`."""
+    first: tuple[OccurrenceView, ...]
 
 
 class Page(Struct, Generic[T], frozen=True, kw_only=True):

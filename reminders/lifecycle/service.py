@@ -1,13 +1,18 @@
 """All use cases behind one door, wired once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from reminders.errors import TocsinError
+from reminders.lifecycle.backfilling import Backfills
 from reminders.lifecycle.changing import Changes
 from reminders.lifecycle.creating import Creates
+from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.planning import Planner
 from reminders.lifecycle.reading import Reads
 from reminders.lifecycle.requests import (
+    Backfilled,
+    Call,
     Changed,
     Created,
     CreateRequest,
@@ -15,8 +20,9 @@ from reminders.lifecycle.requests import (
     Page,
     View,
 )
+from reminders.lifecycle.triggering import Triggers
 from reminders.lifecycle.writing import EntryWriter
-from reminders.model.definition import Schedule
+from reminders.model.definition import Definition, Schedule
 from reminders.model.ledger import LedgerRow
 from reminders.platform import Platform
 
@@ -28,8 +34,11 @@ class Reminders:
         self.planner = Planner(shards=platform.limits.shards)
         self.writer = EntryWriter(platform)
         self.reads = Reads(platform)
+        self.groups = Groups(platform)
         self.changes = Changes(platform, self.writer, self.planner, self.reads)
         self.creates = Creates(platform, self.writer, self.planner, self.reads, self.changes.finish)
+        self.triggers = Triggers(platform, self.writer, self.reads, self.changes.finish)
+        self.backfills = Backfills(platform, self.writer, self.reads, self.changes.finish)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[Created | TocsinError]:
         """One result for each, in order."""
@@ -54,9 +63,13 @@ class Reminders:
         request_id: str | None,
     ) -> Changed:
         """Raises `NotFound`, `VersionMismatch`, `KeyConflict`, `AlreadyEnded`."""
-        return await self.changes.cancel(
-            namespace, reminder_id, expected_version=expected_version, request_id=request_id
+        call = Call(
+            namespace=namespace,
+            reminder_id=reminder_id,
+            expected_version=expected_version,
+            request_id=request_id,
         )
+        return await self.changes.cancel(call)
 
     async def reschedule(
         self,
@@ -68,13 +81,62 @@ class Reminders:
         request_id: str | None,
     ) -> Changed:
         """As `cancel`, and `AlreadyFired`."""
-        return await self.changes.reschedule(
-            namespace,
-            reminder_id,
-            schedule,
+        call = Call(
+            namespace=namespace,
+            reminder_id=reminder_id,
             expected_version=expected_version,
             request_id=request_id,
         )
+        return await self.changes.reschedule(call, schedule)
+
+    async def update(
+        self,
+        call: Call,
+        edit: Callable[[Definition], Definition],
+        *,
+        content: bytes,
+        reschedules: bool,
+    ) -> Changed:
+        """As `cancel`, and `AlreadyFired`. See `Changes.update`."""
+        return await self.changes.update(call, edit, content=content, reschedules=reschedules)
+
+    async def pause(self, call: Call, reason: str) -> Changed:
+        """As `cancel`."""
+        return await self.changes.pause(call, reason)
+
+    async def resume(self, call: Call) -> Changed:
+        """As `cancel`."""
+        return await self.changes.resume(call)
+
+    async def trigger(
+        self, namespace: str, reminder_id: str, *, request_id: str | None
+    ) -> OccurrenceView:
+        """Raises `NotFound`, `AlreadyEnded`."""
+        return await self.triggers.trigger(namespace, reminder_id, request_id=request_id)
+
+    async def backfill(
+        self,
+        namespace: str,
+        reminder_id: str,
+        *,
+        start: datetime,
+        end: datetime | None,
+        validate_only: bool,
+        request_id: str | None,
+    ) -> Backfilled:
+        """Raises `NotFound`, `NotRecurring`, `AlreadyEnded`, `ReminderPaused`, `KeyConflict`."""
+        return await self.backfills.backfill(
+            namespace,
+            reminder_id,
+            start=start,
+            end=end,
+            validate_only=validate_only,
+            request_id=request_id,
+        )
+
+    async def cancel_group(self, namespace: str, group_id: str) -> datetime:
+        """Up to when the group's reminders are void. After `Unavailable`, repeat it."""
+        return await self.groups.cancel(namespace, group_id)
 
     async def occurrences(
         self, namespace: str, reminder_id: str, *, limit: int, token: str

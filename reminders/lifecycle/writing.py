@@ -128,13 +128,8 @@ class EntryWriter:
         state = await self._store.due.read(entry.key)
         if state is not None and state.fate is not None:
             return True
-        revocation = await self._coordination.claims.revoke(
-            entry.key.shard,
-            entry.reminder_id,
-            through_version=entry.version - 1,  # only asks: the copy has the same version
-            entries=[entry],
-        )
-        if entry.dedupe_id in revocation.claimed:
+        found = await self._coordination.claims.claimed(entry.key.shard, [entry])
+        if entry.dedupe_id in found.claimed:
             stamp = stamp_of(self._clock.now()) + 1
             await self._store.due.mark([entry.key], Fate.CLAIMED, stamp=stamp)
             return True

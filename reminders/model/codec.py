@@ -5,7 +5,7 @@ import hashlib
 import msgspec
 
 from reminders.model.definition import Definition
-from reminders.model.entry import Body, DueEntry, DueKey
+from reminders.model.entry import BackfillPage, Body, DueEntry, DueKey
 from reminders.model.ledger import LedgerRow
 from reminders.model.record import Change, Record
 
@@ -15,6 +15,7 @@ encode = _encoder.encode
 
 decode_entry = msgspec.msgpack.Decoder(DueEntry).decode
 decode_body = msgspec.msgpack.Decoder(Body).decode
+decode_page = msgspec.msgpack.Decoder(BackfillPage).decode
 decode_key = msgspec.msgpack.Decoder(DueKey).decode
 decode_record = msgspec.msgpack.Decoder(Record).decode
 decode_change = msgspec.msgpack.Decoder(Change).decode

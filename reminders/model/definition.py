@@ -88,7 +88,34 @@ class Log(Struct, frozen=True, kw_only=True, array_like=True, tag="log"):
     """A line in the dispatcher's log."""
 
 
-Target = Webhook | Log
+class Email(Struct, frozen=True, kw_only=True, array_like=True, tag="email"):
+    """A message by SMTP."""
+
+    to: str
+    subject: str | None = None
+
+
+class Sms(Struct, frozen=True, kw_only=True, array_like=True, tag="sms"):
+    """A short message; `to` is an E.164 number."""
+
+    to: str
+
+
+class PushProvider(StrEnum):
+    """Whose device token it is."""
+
+    FCM = "fcm"
+    APNS = "apns"
+
+
+class Push(Struct, frozen=True, kw_only=True, array_like=True, tag="push"):
+    """A notification on a device."""
+
+    to: str
+    provider: PushProvider
+
+
+Target = Webhook | Log | Email | Sms | Push
 
 
 class Channel(Struct, frozen=True, kw_only=True, array_like=True):

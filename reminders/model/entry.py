@@ -8,6 +8,17 @@ from msgspec import Struct
 from reminders.model.definition import CatchUp, Channel, Retry
 
 
+class Origin(StrEnum):
+    """Why an occurrence is."""
+
+    SCHEDULE = "schedule"
+    """The reminder's time or rule names it."""
+    TRIGGER = "trigger"
+    """Somebody asked for one ring now, beside the schedule."""
+    BACKFILL = "backfill"
+    """The rule names it; somebody asked for it after its time."""
+
+
 class Occurrence(Struct, frozen=True, kw_only=True, array_like=True):
     """One promised ringing, from the local intent to the instant."""
 
@@ -27,6 +38,10 @@ class Occurrence(Struct, frozen=True, kw_only=True, array_like=True):
     """How many occurrences the rule had emitted with this one: the cursor for COUNT."""
     note: str | None = None
     """Which policy moved it, if one did."""
+    holiday_data: str = ""
+    """Edition of the `holidays` package that its day was computed with; empty where the definition
+    uses no holiday calendar."""
+    origin: Origin = Origin.SCHEDULE
 
 
 class DueKey(Struct, frozen=True, kw_only=True, array_like=True, order=True):
@@ -53,6 +68,13 @@ class Kind(StrEnum):
     """A job that could not start in time and waits again."""
     FINISH = "finish"
     """A change that may have stopped half-way: somebody completes it."""
+    BACKFILL = "backfill"
+    """A page of a backfill: somebody writes the entries of its occurrences, and the next page."""
+    UNREADABLE = "unreadable"
+    """Stands for a stored entry that this process can't decode; never stored."""
+    BACKFILLED = "backfilled"
+    """A first send of an occurrence long after its time. It has no live entry: like a retry, it is
+    sent after a look at the record and the ledger."""
 
 
 class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,6 +101,20 @@ class Body(Struct, frozen=True, kw_only=True, array_like=True):
     catch_up_max_age: timedelta = timedelta(hours=1)
 
 
+class BackfillPage(Struct, frozen=True, kw_only=True, array_like=True):
+    """What is left of a backfill: the body of a `backfill` entry."""
+
+    backfill_id: str
+    page: int
+    """From 1."""
+    start: datetime
+    """Occurrences planned at this instant or later."""
+    end: datetime
+    """And before this one."""
+    previous: datetime | None = None
+    """When the one before the first was planned: jitter keeps its distance."""
+
+
 class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     """All that firing needs: one cell, handed on as it is, so that it never mixes versions."""
 
@@ -89,7 +125,7 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     version: int
     """The reminder's version that wrote it."""
     occurrence: Occurrence | None
-    """None for `finish`."""
+    """None for `finish` and `backfill`."""
     next_at: datetime | None = None
     """When the rule's next occurrence fires: from then on this one is superseded under LATEST."""
     recurs: bool = False
@@ -102,9 +138,9 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     parked: int = 0
     """How often the job was parked."""
     body: bytes = b""
-    """Encoded `Body`; empty for `finish`, and where it is too big to be inline (then it stands in
-    the
-    live entry of the same id)."""
+    """Encoded `Body`, or `BackfillPage` for `backfill`; empty for `finish`, and where it is too big
+    to be inline (then it stands in the live entry of the same id; that of a backfilled one is made
+    of the record)."""
 
     @property
     def dedupe_id(self) -> str:
@@ -119,7 +155,7 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     @property
     def promised_at(self) -> datetime:
         """The time whose minute the dedupe key is filed under; never where the entry was put."""
-        if self.occurrence is None or self.kind is not Kind.OCCURRENCE:
+        if self.occurrence is None or self.kind not in (Kind.OCCURRENCE, Kind.BACKFILLED):
             return self.key.ring_at
         return self.occurrence.fire_at
 
@@ -147,3 +183,16 @@ class EntryState(Struct, frozen=True, kw_only=True):
         return self.handled_at is not None and (
             not self.entry.recurs or self.expanded_at is not None
         )
+
+
+def unreadable(key: DueKey) -> DueEntry:
+    """What is known of an entry that can't be decoded: where it lies, and what its id tells."""
+    return DueEntry(
+        key=key,
+        kind=Kind.UNREADABLE,
+        namespace="",
+        reminder_id=key.entry_id.partition(".")[0],
+        version=0,
+        occurrence=None,
+        record_created_at=key.ring_at,
+    )

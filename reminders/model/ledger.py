@@ -49,6 +49,8 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     error_class: str = ""
     """Empty if it went well; `outcome_unknown` where a crash hid the answer."""
     excerpt: str = ""
+    outcome_unknown: bool = False
+    """The answer was lost on its way: it may have been taken, and the next one be a repeat."""
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,4 +78,4 @@ class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     skipped_through: Occurrence | None = None
     """Set where a whole run was skipped: its last one; `occurrence` is its first."""
     skipped_count: int = 0
-    """How many such a run has."""
+    """How many such a run has; 0: so many that they were not counted."""

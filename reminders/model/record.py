@@ -6,7 +6,8 @@ from enum import StrEnum
 from msgspec import Struct
 
 from reminders.model.definition import Definition
-from reminders.model.entry import DueEntry, DueKey
+from reminders.model.entry import DueEntry, DueKey, Occurrence
+from reminders.model.ledger import LedgerRow
 
 
 class Status(StrEnum):
@@ -32,7 +33,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     request_id: str
     action: str
-    """`cancel` or `reschedule`."""
+    """What was asked for: `lifecycle.actions.Name`."""
     content_hash: bytes
     """Of the request, to tell a retry from a misuse of its id."""
     version: int
@@ -59,6 +60,11 @@ class Change(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Entries of the new version, complete."""
     finish: DueKey
     """The entry that makes somebody come back."""
+    keeps_schedule: bool = False
+    """The new version goes on with the same rule or time: what rang of it is left out, and COUNT
+    counts on. False: another schedule, counted anew."""
+    rows: tuple[LedgerRow, ...] = ()
+    """What will not ring by this change, for the ledger; those that had fired are left out."""
 
 
 class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,6 +83,12 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     pause_reason: str = ""
     outcomes: tuple[Outcome, ...] = ()
     """Of the last changes, newest first."""
+    emitted: Occurrence | None = None
+    """The furthest local intent that versions before this one emitted: a rule, also another one in
+    another zone, goes on strictly after it."""
+    silenced: tuple[DueEntry, ...] = ()
+    """While it is paused: what was ahead, without bodies, soonest first. Nothing of it is on disk
+    elsewhere, so nothing of it can ring."""
 
 
 class Stored(Struct, frozen=True, kw_only=True):
@@ -84,8 +96,12 @@ class Stored(Struct, frozen=True, kw_only=True):
 
     record: Record
     live: tuple[DueEntry, ...] = ()
-    """Without bodies, by entry id, newest first; entries of older versions may be among them."""
+    """Without bodies, by entry id, newest first; entries of older versions may be among them. Those
+    of triggers are not: they are no part of the schedule."""
     change: Change | None = None
+    beside: tuple[DueEntry, ...] | None = None
+    """Live entries of triggers, of every version, newest first. None: not read, see
+    `Records.beside`."""
 
     @property
     def current(self) -> tuple[DueEntry, ...]:

@@ -14,12 +14,16 @@ from reminders.model.definition import (
     At,
     Channel,
     Definition,
+    Email,
     LocalTime,
     Policies,
+    Push,
     Recurring,
     Schedule,
+    Sms,
     Webhook,
 )
+from scheduler.validation.channels import PROVIDERS
 from scheduler.validation.params import from_json
 from scheduler.validation.policies import CATCH_UPS, GAPS, MISSING_DAYS, OVERLAPS
 
@@ -28,6 +32,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GAPS = {gap: pb.GapPolicy.ValueType(number) for number, gap in GAPS.items()}
 _OVERLAPS = {one: pb.OverlapPolicy.ValueType(number) for number, one in OVERLAPS.items()}
 _MISSING = {one: pb.MissingDayPolicy.ValueType(number) for number, one in MISSING_DAYS.items()}
+_PROVIDERS = {one: pb.PushProvider.ValueType(number) for number, one in PROVIDERS.items()}
 _CATCH_UPS = {one: pb.CatchUpPolicy.ValueType(number) for number, one in CATCH_UPS.items()}
 
 
@@ -117,6 +122,14 @@ def _put_channel(message: pb.Channel, channel: Channel) -> None:
             webhook.secret_id = target.secret_id
         for name, value in target.headers.items():
             webhook.headers[name] = value
+    elif isinstance(target, Email):
+        message.email.to = target.to
+        message.email.subject = target.subject or ""
+    elif isinstance(target, Sms):
+        message.sms.to = target.to
+    elif isinstance(target, Push):
+        message.push.to = target.to
+        message.push.provider = _PROVIDERS[target.provider]
     else:
         message.log.SetInParent()
 

@@ -6,7 +6,7 @@ from tocsin.v1 import reminder_pb2 as pb
 from tocsin.v1 import reminder_service_pb2 as service_pb
 
 from reminders.lifecycle import OccurrenceView
-from reminders.model.entry import Occurrence
+from reminders.model.entry import Occurrence, Origin
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import OccurrenceAnswer
 from scheduler.mapping.definitions import local_text, put_duration, put_instant
@@ -19,6 +19,11 @@ _OCCURRENCES: Final = {
     OccurrenceStatus.SKIPPED: pb.OCCURRENCE_STATUS_SKIPPED,
     OccurrenceStatus.CANCELLED: pb.OCCURRENCE_STATUS_CANCELLED,
     OccurrenceStatus.EXPIRED: pb.OCCURRENCE_STATUS_EXPIRED,
+}
+_ORIGINS: Final = {
+    Origin.SCHEDULE: pb.OCCURRENCE_ORIGIN_SCHEDULE,
+    Origin.TRIGGER: pb.OCCURRENCE_ORIGIN_TRIGGER,
+    Origin.BACKFILL: pb.OCCURRENCE_ORIGIN_BACKFILL,
 }
 _DELIVERIES: Final = {
     None: pb.DELIVERY_STATUS_UNSPECIFIED,
@@ -44,6 +49,8 @@ def put_occurrence(message: pb.Occurrence, occurrence: Occurrence) -> None:
     put_instant(message.planned_time, occurrence.planned_at)
     put_instant(message.fire_time, occurrence.fire_at)
     message.zone_data_version = occurrence.zone_data
+    message.origin = _ORIGINS[occurrence.origin]
+    message.holiday_data_version = occurrence.holiday_data
 
 
 def put_occurrence_view(message: pb.Occurrence, view: OccurrenceView) -> None:
@@ -57,6 +64,10 @@ def put_occurrence_view(message: pb.Occurrence, view: OccurrenceView) -> None:
     message.target_count = view.target_count
     if view.claimed_at is not None:
         put_instant(message.claim_time, view.claimed_at)
+    if view.skipped_through is not None:
+        message.skipped_count = view.skipped_count
+        message.skipped_through_local = local_text(view.skipped_through.planned_local)
+        put_instant(message.skipped_through_time, view.skipped_through.planned_at)
 
 
 def put_delivery(message: pb.Delivery, row: LedgerRow) -> None:
@@ -91,5 +102,6 @@ def _put_attempt(message: pb.Attempt, attempt: Attempt) -> None:
     message.status_code = attempt.status_code
     message.error_class = attempt.error_class
     message.excerpt = attempt.excerpt
+    message.outcome_unknown = attempt.outcome_unknown or attempt.error_class == "outcome_unknown"
     put_instant(message.start_time, attempt.started_at)
     put_duration(message.duration, attempt.duration)

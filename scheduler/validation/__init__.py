@@ -5,7 +5,9 @@ meaningful as long as no problem was noted. Normal form: defaults filled in, rul
 sorted, so that two requests that mean the same hash the same.
 
 `requests`  the entry points, one for each request message.
-`problems`  the collector and the checks of plain text.
+
+The collector of problems, and what is read from plain texts, are in `reminders.lifecycle`
+(`problems`, `texts`, `recurrences`): the command line previews rules by the same.
 """
 
 from scheduler.validation.requests import Validator

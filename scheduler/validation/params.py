@@ -10,8 +10,8 @@ import msgspec
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from msgspec.structs import fields
 
+from reminders.lifecycle.problems import Problems, Reason
 from reminders.model.definition import Definition
-from scheduler.validation.problems import Problems, Reason
 
 DEEPEST = 16
 """Objects and lists within each other. (Protobuf itself reads 32.)"""
@@ -31,8 +31,9 @@ def to_json(params: Struct, field: str, problems: Problems) -> str:
     """The normal form; meaningless where a problem was noted."""
     if not params.fields:
         return NO_PARAMS
+    before = len(problems.found)
     found = _object(params, field, 1, problems)
-    return NO_PARAMS if problems.found else _encode(found).decode()
+    return NO_PARAMS if len(problems.found) > before else _encode(found).decode()
 
 
 def from_json(text: str, params: Struct) -> None:

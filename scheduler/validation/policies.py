@@ -7,11 +7,10 @@ from typing import Final, TypeVar
 from google.protobuf.duration_pb2 import Duration
 from tocsin.v1 import reminder_pb2 as pb
 
+from reminders.lifecycle.problems import Problems, Reason
+from reminders.lifecycle.texts import read_holiday_calendar
 from reminders.model.definition import CatchUp, Policies, Retry
-from reminders.recurrence.business import check_holiday_calendar
-from reminders.recurrence.errors import HolidayCalendarUnknown
 from reminders.recurrence.policies import Gap, MissingDay, Overlap
-from scheduler.validation.problems import Problems, Reason, check_length
 from scheduler.validation.times import read_duration
 
 SECOND = timedelta(seconds=1)
@@ -20,7 +19,6 @@ MAX_LATENESS = timedelta(days=7)
 MAX_JITTER = timedelta(seconds=30)
 MAX_RETRY_AGE = timedelta(days=3)
 MAX_ATTEMPTS = 100
-HOLIDAY_CALENDAR_BYTES = 16
 
 # By number on the wire; 0 is the default.
 GAPS: Final[Mapping[int, Gap]] = dict(enumerate((Gap.NEXT_VALID, *Gap)))
@@ -52,7 +50,9 @@ def read_policies(asked: pb.Policies, field: str, problems: Problems) -> Policie
         gap=_choice(GAPS, asked.gap, f"{field}.gap", problems),
         overlap=_choice(OVERLAPS, asked.overlap, f"{field}.overlap", problems),
         missing_day=_choice(MISSING_DAYS, asked.missing_day, f"{field}.missing_day", problems),
-        holiday_calendar=_calendar(asked.holiday_calendar, f"{field}.holiday_calendar", problems),
+        holiday_calendar=read_holiday_calendar(
+            asked.holiday_calendar, f"{field}.holiday_calendar", problems
+        ),
         catch_up=_choice(CATCH_UPS, asked.catch_up, f"{field}.catch_up", problems),
         catch_up_max_age=_same(catch_up_max_age, DEFAULTS.catch_up_max_age),
         expire_after=_same(expire_after, DEFAULTS.expire_after),
@@ -106,16 +106,3 @@ def _choice(choices: Mapping[int, T], number: int, field: str, problems: Problem
             field, Reason.VALUE_INVALID, f"{number} is not known; use 0 to {len(choices) - 1}"
         )
         return choices[0]
-
-
-def _calendar(name: str, field: str, problems: Problems) -> str | None:
-    if not name:
-        return None
-    if len(name) > HOLIDAY_CALENDAR_BYTES:
-        check_length(name, HOLIDAY_CALENDAR_BYTES, field, problems)
-        return None
-    try:
-        check_holiday_calendar(name)
-    except HolidayCalendarUnknown as error:
-        problems.add(field, Reason.HOLIDAY_CALENDAR_UNKNOWN, error.reason)
-    return name

@@ -5,11 +5,7 @@ from datetime import datetime
 
 from tocsin.v1 import reminder_pb2 as pb
 
-from reminders.model.definition import Definition
-from scheduler.validation.channels import NAME_BYTES, read_channels
-from scheduler.validation.params import NO_PARAMS, to_json
-from scheduler.validation.policies import DEFAULTS, read_policies
-from scheduler.validation.problems import (
+from reminders.lifecycle.problems import (
     Problems,
     Reason,
     check_count,
@@ -17,8 +13,14 @@ from scheduler.validation.problems import (
     optional,
     shown,
 )
+from reminders.model.definition import Definition, Schedule
+from scheduler.validation.channels import NAME_BYTES, ChannelReader
+from scheduler.validation.deployment import Deployment
+from scheduler.validation.params import NO_PARAMS, to_json
+from scheduler.validation.policies import DEFAULTS, read_policies
 from scheduler.validation.schedules import read_schedule
 
+DEFAULT_NAMESPACE = "default"
 REMINDER_BYTES = 64 * 1024
 """Of the serialized message."""
 ID_BYTES = 128
@@ -34,18 +36,24 @@ def read_definition(
     field: str,
     problems: Problems,
     *,
-    allow_loopback_http: bool,
+    deployment: Deployment,
+    schedule: Schedule | None = None,
 ) -> Definition | None:
-    """The normal form; None if its schedule can't be read. What is wrong is noted."""
+    """The normal form; None if its schedule can't be read. What is wrong is noted. `schedule`: one
+    that was right when it was given, and stays as it is.
+    """
     fits = _check_size(reminder, field, problems)
     user_id = _user(reminder, field, problems)
     policies = DEFAULTS
     if reminder.HasField("policies"):
         policies = read_policies(reminder.policies, f"{field}.policies", problems)
-    schedule = read_schedule(reminder.schedule, policies, now, f"{field}.schedule", problems)
-    channels = read_channels(
-        reminder.channels, f"{field}.channels", problems, allow_loopback_http=allow_loopback_http
-    )
+    if schedule is None:
+        at = f"{field}.schedule"
+        limits = deployment.limits
+        schedule = read_schedule(reminder.schedule, policies, now, at, problems, limits)
+    namespace = reminder.namespace or DEFAULT_NAMESPACE
+    reader = ChannelReader(deployment, namespace, problems)
+    channels = reader.read(reminder.channels, f"{field}.channels")
     template_id = optional(reminder.template_id, NAME_BYTES, f"{field}.template_id", problems)
     params = NO_PARAMS
     if fits and reminder.HasField("params"):

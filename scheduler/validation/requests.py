@@ -3,22 +3,30 @@
 import re
 from datetime import datetime
 
+import msgspec
 from msgspec import Struct
 from tocsin.v1 import reminder_service_pb2 as pb
+from tocsin.v1.reminder_pb2 import Reminder
 
 from reminders.errors import InvalidRequest, Violation
-from reminders.lifecycle import CreateRequest
-from reminders.model.definition import Schedule
+from reminders.lifecycle import Call, CreateRequest
+from reminders.lifecycle.previewing import PreviewRequest
+from reminders.lifecycle.problems import Problems, Reason, check_length, optional, shown
+from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
+from reminders.model.definition import Definition, Schedule
 from reminders.recurrence.errors import KeyInvalid
 from reminders.recurrence.identity import parse_occurrence_key
 from scheduler.tokens import unseal, version_of
+from scheduler.validation.backfills import Range, read_range
+from scheduler.validation.deployment import DEFAULT_CHANNEL_RULES, ChannelRules, Deployment
+from scheduler.validation.masks import read_mask
 from scheduler.validation.policies import DEFAULTS
-from scheduler.validation.problems import Problems, Reason, check_length, optional, shown
-from scheduler.validation.reminders import ID_BYTES, read_definition
+from scheduler.validation.previews import read_preview
+from scheduler.validation.reminders import DEFAULT_NAMESPACE, ID_BYTES, read_definition
 from scheduler.validation.schedules import read_schedule
 
-DEFAULT_NAMESPACE = "default"
 REMINDER_ID_BYTES = 40
+PAUSE_REASON_BYTES = 512
 MAX_BATCH = 500
 DEFAULT_PAGE = 50
 MAX_PAGE = 1_000
@@ -51,13 +59,33 @@ class ChangeRequest(Struct, frozen=True, kw_only=True):
     request_id: str | None
     schedule: Schedule | None = None
     """Of a reschedule."""
+    paths: tuple[str, ...] = ()
+    """Of an update."""
+
+    @property
+    def call(self) -> Call:
+        """As the use cases take it."""
+        return Call(
+            namespace=self.name.namespace,
+            reminder_id=self.name.reminder_id,
+            expected_version=self.expected_version,
+            request_id=self.request_id,
+        )
 
 
 class Validator:
     """Reads requests by the rules of this deployment. Every method raises `InvalidRequest`."""
 
-    def __init__(self, *, allow_loopback_http: bool) -> None:
-        self._allow_loopback_http = allow_loopback_http
+    def __init__(
+        self,
+        *,
+        allow_loopback_http: bool,
+        limits: RequestLimits = DEFAULT_REQUEST_LIMITS,
+        channels: ChannelRules = DEFAULT_CHANNEL_RULES,
+    ) -> None:
+        self._deployment = Deployment(
+            allow_loopback_http=allow_loopback_http, limits=limits, channels=channels
+        )
 
     def create(self, request: pb.CreateReminderRequest, now: datetime) -> CreateRequest:
         """One reminder to make."""
@@ -68,7 +96,7 @@ class Validator:
             problems.required("reminder", "what to remind of, whom and when")
             problems.raise_if_any()
         definition = read_definition(
-            reminder, now, "reminder", problems, allow_loopback_http=self._allow_loopback_http
+            reminder, now, "reminder", problems, deployment=self._deployment
         )
         request_id = optional(request.request_id, ID_BYTES, "request_id", problems)
         keyed = request_id is not None or (definition is not None and definition.dedup_key)
@@ -125,10 +153,91 @@ class Validator:
     def reschedule(self, request: pb.RescheduleReminderRequest, now: datetime) -> ChangeRequest:
         """What to move, and where to. The stored policies are not known here: defaults stand in."""
         problems = Problems()
-        schedule = read_schedule(request.schedule, DEFAULTS, now, "schedule", problems)
+        limits = self._deployment.limits
+        schedule = read_schedule(request.schedule, DEFAULTS, now, "schedule", problems, limits)
         change = _change(request, schedule, problems)
         problems.raise_if_any()
         return change
+
+    def update(self, request: pb.UpdateReminderRequest) -> ChangeRequest:
+        """What to change. What comes of it is judged by `merged`, when it meets what is stored."""
+        problems = Problems()
+        reminder = request.reminder
+        name = _name(reminder.namespace, reminder.reminder_id, problems, under="reminder.")
+        change = _changed(name, request, problems)
+        paths = read_mask(request, problems)
+        problems.raise_if_any()
+        return msgspec.structs.replace(change, paths=paths)
+
+    def merged(self, reminder: Reminder, kept: Schedule | None, now: datetime) -> Definition:
+        """A reminder with its updated fields, as if it were created; `kept`: the stored schedule
+        where that is not updated.
+        """
+        problems = Problems()
+        definition = read_definition(
+            reminder,
+            now,
+            "reminder",
+            problems,
+            deployment=self._deployment,
+            schedule=kept,
+        )
+        if definition is None or problems.found:
+            raise InvalidRequest(violations=problems.found)
+        return definition
+
+    def pause(self, request: pb.PauseReminderRequest) -> ChangeRequest:
+        """What to pause."""
+        problems = Problems()
+        change = _change(request, None, problems)
+        check_length(request.reason, PAUSE_REASON_BYTES, "reason", problems)
+        problems.raise_if_any()
+        return change
+
+    def resume(self, request: pb.ResumeReminderRequest) -> ChangeRequest:
+        """What to resume."""
+        problems = Problems()
+        change = _change(request, None, problems)
+        problems.raise_if_any()
+        return change
+
+    def trigger(self, request: pb.TriggerReminderRequest) -> tuple[Name, str | None]:
+        """What to ring, and the id of this very call."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        request_id = optional(request.request_id, ID_BYTES, "request_id", problems)
+        problems.raise_if_any()
+        return name, request_id
+
+    def backfill(
+        self, request: pb.BackfillReminderRequest, now: datetime
+    ) -> tuple[Name, Range, str | None]:
+        """Whose past range, and the id of this very call."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        asked = read_range(request, now, problems)
+        request_id = optional(request.request_id, ID_BYTES, "request_id", problems)
+        problems.raise_if_any()
+        assert asked is not None
+        return name, asked, request_id
+
+    def preview(self, request: pb.PreviewOccurrencesRequest, now: datetime) -> PreviewRequest:
+        """What to show of which schedule."""
+        problems = Problems()
+        asked = read_preview(request, now, problems, self._deployment.limits)
+        if asked is None or problems.found:
+            raise InvalidRequest(violations=problems.found)
+        return asked
+
+    def cancel_group(self, request: pb.CancelGroupRequest) -> tuple[str, str]:
+        """Namespace and group."""
+        problems = Problems()
+        namespace = _namespace(request.namespace, "namespace", problems)
+        if not request.group_id:
+            problems.required("group_id", "which group to cancel")
+        check_length(request.group_id, ID_BYTES, "group_id", problems)
+        problems.raise_if_any()
+        return namespace, request.group_id
 
     def list_occurrences(self, request: pb.ListOccurrencesRequest) -> tuple[Name, Window]:
         """Whose ledger, and which part of it."""
@@ -178,19 +287,37 @@ def _namespace(namespace: str, field: str, problems: Problems) -> str:
     return namespace
 
 
-def _name(namespace: str, reminder_id: str, problems: Problems) -> Name:
+def _name(namespace: str, reminder_id: str, problems: Problems, *, under: str = "") -> Name:
+    field = f"{under}reminder_id"
     if not reminder_id:
-        problems.required("reminder_id", "the id that the create answered")
-    check_length(reminder_id, REMINDER_ID_BYTES, "reminder_id", problems)
-    return Name(namespace=_namespace(namespace, "namespace", problems), reminder_id=reminder_id)
+        problems.required(field, "the id that the create answered")
+    check_length(reminder_id, REMINDER_ID_BYTES, field, problems)
+    namespace = _namespace(namespace, f"{under}namespace", problems)
+    return Name(namespace=namespace, reminder_id=reminder_id)
 
 
 def _change(
-    request: pb.CancelReminderRequest | pb.RescheduleReminderRequest,
+    request: pb.CancelReminderRequest
+    | pb.RescheduleReminderRequest
+    | pb.PauseReminderRequest
+    | pb.ResumeReminderRequest,
     schedule: Schedule | None,
     problems: Problems,
 ) -> ChangeRequest:
     name = _name(request.namespace, request.reminder_id, problems)
+    return _changed(name, request, problems, schedule)
+
+
+def _changed(
+    name: Name,
+    request: pb.CancelReminderRequest
+    | pb.RescheduleReminderRequest
+    | pb.UpdateReminderRequest
+    | pb.PauseReminderRequest
+    | pb.ResumeReminderRequest,
+    problems: Problems,
+    schedule: Schedule | None = None,
+) -> ChangeRequest:
     version = None
     if request.etag:
         version = version_of(request.etag, name.reminder_id)

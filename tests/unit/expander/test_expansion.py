@@ -323,6 +323,7 @@ async def test_a_very_long_run_is_passed_over_in_parts(
 ) -> None:
     """An expansion's work is bounded; the next one goes on."""
     monkeypatch.setattr("expander.expansion.RUN", 10)
+    monkeypatch.setattr("expander.expansion.PASSING_S", 0)
     name = await world.create(every("FREQ=MINUTELY"))
     _, second = await current(world, name)
     world.clock.move_to(NOON + 30 * MINUTE)

@@ -64,6 +64,40 @@ async def test_after_redis_lost_everything_a_far_time_is_not_in_doubt(world: Wor
     assert not (await world.cancel(reminder_id)).was_fired
 
 
+async def test_a_loss_is_seen_though_the_shard_was_acquired_again(world: World) -> None:
+    """What was due before that may have been claimed, and be in a dispatcher's memory alone."""
+    reminder_id = await world.create(SOON)
+    entry = await only(world, reminder_id)
+    world.clock.move_to(NOON + 10 * SECOND)
+    assert await world.claim(entry) is ClaimAnswer.CLAIMED
+    with behind_the_scenes():
+        await world.coordination.jobs.read("d", [0], count=1, wait=timedelta(0))
+    world.coordination.lose_everything()
+    world.clock.advance(SECOND)
+    await world.take_lease()
+    assert (await world.cancel(reminder_id)).was_fired
+
+
+async def test_what_was_not_due_when_data_was_lost_is_not_in_doubt(world: World) -> None:
+    """Nobody can have claimed it before: not even by a clock that is a little ahead."""
+    reminder_id = await world.create(SOON)
+    world.coordination.lose_everything()
+    world.clock.advance(5 * SECOND)
+    await world.take_lease()
+    assert not (await world.cancel(reminder_id)).was_fired
+
+
+async def test_a_hand_over_leaves_no_doubt(world: World) -> None:
+    """A lease that is acquired anew on the same server: all claims are on record."""
+    await world.take_lease()
+    reminder_id = await world.create(SOON)
+    world.clock.move_to(NOON + 11 * SECOND)
+    with behind_the_scenes():
+        await world.coordination.leases.release(0, "tester")
+    await world.take_lease()
+    assert not (await world.cancel(reminder_id)).was_fired
+
+
 @pytest.mark.parametrize(
     ("ended", "fired"),
     [(OccurrenceStatus.SKIPPED, False), (OccurrenceStatus.CANCELLED, False), (None, True)],

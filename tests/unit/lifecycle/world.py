@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from reminders.clock import ManualClock
 from reminders.errors import CoordinationUnavailable, StoreUnavailable, TocsinError
-from reminders.lifecycle import Created, CreateRequest, Reminders
+from reminders.lifecycle import Call, Created, CreateRequest, Reminders
 from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
 from reminders.model.codec import decode_entry
@@ -97,10 +99,11 @@ class World:
 
     @classmethod
     async def led(cls, *, shards: int = 1, start: datetime = NOON) -> "World":
-        """One whose shards are led by the test, so that Redis is known to remember claims."""
-        world = cls(shards=shards, start=start, lease_life=1000 * DAY)
+        """One whose shards the test has led for a minute: Redis is known to remember claims."""
+        world = cls(shards=shards, start=start - MINUTE, lease_life=1000 * DAY)
         for shard in range(shards):
             await world.take_lease(shard)
+        world.clock.move_to(start)
         return world
 
     async def _pass(self, point: str) -> None:
@@ -134,6 +137,32 @@ class World:
         """As the edge calls it."""
         options = {"expected_version": None, "request_id": None} | options
         return await self.reminders.reschedule("ns", reminder_id, schedule, **options)
+
+    async def update(
+        self, reminder_id: str, *, request_id: str | None = None, **changes: Any
+    ) -> Any:
+        """As the edge calls it: fields of the definition, those of `policies` one by one."""
+        policies = changes.pop("policies", {})
+
+        def edit(old: Definition) -> Definition:
+            new = msgspec.structs.replace(old.policies, **policies)
+            return msgspec.structs.replace(old, policies=new, **changes)
+
+        return await self.reminders.update(
+            Call(namespace="ns", reminder_id=reminder_id, request_id=request_id),
+            edit,
+            content=repr((sorted(changes.items()), sorted(policies.items()))).encode(),
+            reschedules="schedule" in changes,
+        )
+
+    async def pause(self, reminder_id: str, reason: str = "", **options: Any) -> Any:
+        """As the edge calls it."""
+        call = Call(namespace="ns", reminder_id=reminder_id, **options)
+        return await self.reminders.pause(call, reason)
+
+    async def resume(self, reminder_id: str, **options: Any) -> Any:
+        """As the edge calls it."""
+        return await self.reminders.resume(Call(namespace="ns", reminder_id=reminder_id, **options))
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -214,9 +243,12 @@ class World:
         return entries
 
     async def _settle(self, entry: DueEntry, *, recheck: bool, claimed_at: datetime) -> None:
+        looks = recheck or entry.kind is Kind.BACKFILLED  # into the ledger, before it sends
         if entry.kind is Kind.FINISH:
             await self.reminders.changes.finish(entry.reminder_id)
-        elif not (recheck and entry.dedupe_id in self.rung):
+        elif entry.kind is Kind.BACKFILL:
+            await self.reminders.backfills.turn(entry)
+        elif not (looks and entry.dedupe_id in self.rung):
             self.rung[entry.dedupe_id].append(self.now)
             assert entry.occurrence is not None
             row = LedgerRow(

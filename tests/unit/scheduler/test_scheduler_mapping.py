@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tocsin.v1 import reminder_pb2
 from tocsin.v1 import reminder_service_pb2 as pb
 
 from reminders.lifecycle import OccurrenceView, Planner, View
-from reminders.model.entry import Occurrence
+from reminders.model.entry import Occurrence, Origin
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import OccurrenceAnswer, Record, Status
 from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
@@ -154,6 +155,30 @@ def test_occurrence_shows_promise_and_outcome() -> None:
     assert message.fire_time.ToDatetime(UTC) == AT + timedelta(seconds=3)
     assert message.claim_time.ToDatetime(UTC) == AT + timedelta(seconds=4)
     assert (message.reason, message.target_count) == ("superseded", 2)
+
+
+def test_occurrence_shows_where_it_comes_from_and_a_run_how_far_it_goes() -> None:
+    """Nothing of a run where there is none; every origin has a number."""
+    for origin in Origin:
+        message = reminder_pb2.Occurrence()
+        view = OccurrenceView(
+            namespace="n",
+            reminder_id="r",
+            version=2,
+            occurrence=replace(OCCURRENCE, origin=origin),
+            status=OccurrenceStatus.SKIPPED,
+        )
+        put_occurrence_view(message, view)
+        name = reminder_pb2.OccurrenceOrigin.Name(message.origin)
+        assert name == f"OCCURRENCE_ORIGIN_{origin.name}"
+        assert not message.HasField("skipped_through_time")
+        assert (message.skipped_count, message.skipped_through_local) == (0, "")
+    put_occurrence_view(message, replace(view, skipped_through=OCCURRENCE, skipped_count=28))
+    assert (message.skipped_count, message.skipped_through_local) == (
+        28,
+        "2026-03-29T03:00:00.250",
+    )
+    assert message.skipped_through_time.ToDatetime(UTC) == AT
 
 
 def row(**fields: object) -> LedgerRow:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from tocsin.v1 import reminder_pb2
 from tocsin.v1 import reminder_service_pb2 as pb
 
+from reminders.lifecycle.problems import Problems
 from reminders.model.codec import content_hash
 from reminders.model.definition import At, Definition, LocalTime, Policies, Recurring, Webhook
 from scheduler.mapping.definitions import put_definition
 from scheduler.validation import Validator
 from scheduler.validation.params import from_json, to_json
-from scheduler.validation.problems import Problems
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 VALIDATOR = Validator(allow_loopback_http=False)

@@ -1,6 +1,7 @@
 """The other requests: names, etags, pages, batches."""
 
-from datetime import datetime
+from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from tocsin.v1 import reminder_service_pb2 as pb
@@ -15,6 +16,19 @@ from scheduler.validation.requests import not_under
 def problems(error: InvalidRequest) -> dict[str, str]:
     """Reason by field."""
     return {one.field: one.reason for one in error.violations}
+
+
+def test_a_keyed_create_after_its_time_has_the_content_of_the_one_in_time(
+    validator: Validator, now: datetime, request_of: Callable[..., pb.CreateReminderRequest]
+) -> None:
+    """Its key is compared by that; with params too."""
+    request = request_of()
+    request.request_id = "q"
+    request.reminder.params.update({"a": 1})
+    in_time = validator.create(request, now)
+    late = validator.create(request, now + timedelta(days=1))
+    assert late.too_late
+    assert late.definition == in_time.definition
 
 
 def test_get_names_a_reminder(validator: Validator) -> None:

@@ -10,8 +10,8 @@ import pytest
 from tocsin.v1 import reminder_service_pb2 as pb
 
 from reminders.errors import InvalidRequest, Violation
+from reminders.lifecycle.problems import Reason
 from scheduler.validation import Validator
-from scheduler.validation.problems import Reason
 
 Change = Callable[[pb.CreateReminderRequest], None]
 ViolationsOf = Callable[..., list[Violation]]
