@@ -6,7 +6,7 @@ PACKAGES := $(wildcard reminders scheduler scanner expander dispatcher gateway)
 CHECKED := $(PACKAGES) $(wildcard tests tools protos bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all lint verify generate bench lock migrate clean
+.PHONY: help setup run test test-all oracle lint verify generate bench lock migrate clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +22,9 @@ test: setup ## unit, contract, integration and acceptance tests, against real se
 
 test-all: setup ## every suite, the long ones as well
 	@$(BIN)/pytest tests
+
+oracle: setup ## local times against a scan of every zone's clock, every transition from 1990 to 2050; minutes
+	@$(BIN)/python -m tests.oracle
 
 lint: setup ## ruff, mypy and the import rules
 	$(BIN)/ruff check $(CHECKED)

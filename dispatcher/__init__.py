@@ -1,10 +1,12 @@
 """Delivers what was claimed, at least once, and says so in the ledger.
 
     jobs stream ─▶ service ─▶ runner ─▶ leg ─▶ channel ─▶ receiver
-        ▲             │         │        ├─▶ ledger row
-        │             │         │        └─▶ due entry of a retry, or of a parked delivery
-        │             │         └─▶ due entry handled
-        └─ acknowledger ◀┘
+        ▲                                │
+        │                                ▼
+        └─ acknowledger ◀─────────── settler ─▶ ledger row ─▶ retry's due entry ─▶ handled
+
+Sends come first: while many are under way, what ended is put on record a little later, and then
+many at a time. A process that dies repeats at most what it sent within the last second or so.
 
 The order is the guarantee (DESIGN §7): a job is acknowledged after its due entry is handled, that
 after the retry's entry is written, that after the ledger row, that after the send. A crash between
@@ -17,10 +19,13 @@ any two leaves a job that comes again, and whoever gets it reads the ledger firs
 | … of a retrying leg | the row, with the next time | writes the same retry entry again      |
 | handled             | the same                    | the same, and acknowledges             |
 
-A first send of an occurrence that nobody can have begun reads nothing. Store or Redis not answering
+A first send of an occurrence that nobody can have begun reads nothing; one of a backfill, whose claim
+Redis may have forgotten, reads the record and the ledger. A page of a backfill is turned here, too:
+it writes the entries of its occurrences, which come back as jobs. Store or Redis not answering
 makes settling wait, in this process; the job stays unacknowledged and is renewed meanwhile.
 
 `service`       the loops: take, keep, recover, drain; `flights`, `acknowledger`, `settings`.
+`settler`       puts ends of sends on record, in batches.
 `runner`, `leg` one job, one channel of it; `work` is what they hold.
 `decision`, `rows`, `retry`  pure: what to do, what the ledger says, when to try again.
 `gate`, `requeue`  the record's word on later attempts; entries that come back.

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from dispatcher.channels.log import LogSender
-from dispatcher.channels.webhook import WebhookSender
+from dispatcher.channels.opening import open_channels
 from dispatcher.service import Dispatcher
 from dispatcher.settings import DispatcherSettings
 from reminders.config.settings import Settings
@@ -18,17 +17,17 @@ from reminders.wiring import connected
 @asynccontextmanager
 async def dispatching(platform: Platform, settings: Settings) -> AsyncIterator[Dispatcher]:
     """The service with its channels."""
-    async with WebhookSender(
-        platform.clock, allow_loopback_http=settings.allow_loopback_http
-    ) as webhook:
+    async with open_channels(settings, platform.clock) as senders:
+        reminders = Reminders(platform)
         yield Dispatcher(
             platform,
             DispatcherSettings(
                 max_in_flight=settings.dispatcher_concurrency,
                 per_destination=settings.dispatcher_destination_concurrency,
             ),
-            Reminders(platform).changes.finish,
-            {"webhook": webhook, "log": LogSender()},
+            reminders.changes.finish,
+            reminders.backfills.turn,
+            senders,
         )
 
 

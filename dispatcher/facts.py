@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from dispatcher.channels import kind_of
 from dispatcher.work import LegWork
+from reminders.model.entry import Origin
 from reminders.model.ledger import LedgerRow
 
 
@@ -70,6 +71,8 @@ def fact(
     """`at`: when the attempt began, or now; `row`: as it is in the ledger by now."""
     work = leg.work
     last = row.attempts[-1] if row is not None and row.attempts and outcome else None
+    backfilled = work.occurrence.origin is Origin.BACKFILL  # late on purpose
+    expected_at = work.job.claimed_at if backfilled else work.occurrence.fire_at
     return Fact(
         event=event,
         reminder_id=work.entry.reminder_id,
@@ -86,7 +89,7 @@ def fact(
         reason=row.reason if row is not None else "",
         provider_event_id=row.provider_event_id if row is not None else "",
         queue_age_ms=_ms(work.job.claimed_at, at),
-        lateness_ms=_ms(work.occurrence.fire_at, at),
+        lateness_ms=_ms(expected_at, at),
         duration_ms=round(last.duration.total_seconds() * 1000, 1) if last else 0.0,
         next_attempt_at=row.next_attempt_at if row is not None else None,
         deliveries=work.job.deliveries,

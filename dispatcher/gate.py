@@ -6,12 +6,16 @@ this look, so whatever waits for a cancelled or paused reminder ends by itself.
 A newer version alone stops nothing: only what was claimed can be retried or parked, so the caller
 of the change was told that it fired, and it rings beside the new one. (A refused change makes a new
 version, too.) What a change answered "not fired" about must stay silent.
+
+Two exceptions. A reminder that is paused may be triggered, so a trigger of the paused version goes
+on. A backfill is of one version: what it has not sent yet, any change ends.
 """
 
 from collections.abc import Awaitable, Callable
 
 from reminders.errors import CoordinationUnavailable
-from reminders.model.entry import DueEntry, Fate
+from reminders.lifecycle.grouping import fences_of
+from reminders.model.entry import DueEntry, Fate, Kind, Origin
 from reminders.model.record import Record, Status
 from reminders.ports import Store
 
@@ -36,6 +40,8 @@ class RecordGate:
                 raise CoordinationUnavailable(operation="finish a change")  # the next one began
         if stored is None:
             return "orphan"
+        if (await fences_of(self._store.fences, [entry])).stops(entry):
+            return "cancelled"
         reason = _objection(stored.record, entry)
         if reason is None:
             return None
@@ -47,8 +53,13 @@ class RecordGate:
 def _objection(record: Record, entry: DueEntry) -> str | None:
     if record.status in (Status.CANCELLED, Status.FAILED):
         return "cancelled"
-    if record.status is Status.PAUSED:
+    origin = entry.occurrence.origin if entry.occurrence else Origin.SCHEDULE
+    if record.status is Status.PAUSED and not (
+        origin is Origin.TRIGGER and entry.version == record.version
+    ):
         return "paused"
+    if origin is Origin.BACKFILL and entry.kind is not Kind.RETRY:
+        return "outdated" if entry.version < record.version else None
     occurrence_id = entry.occurrence.occurrence_id if entry.occurrence else ""
     silenced = any(
         answer.occurrence_id == occurrence_id and not answer.was_fired

@@ -28,7 +28,7 @@ from dispatcher.settings import DispatcherSettings
 from dispatcher.settler import LegEnd
 from dispatcher.telemetry import Reporter
 from dispatcher.work import LegWork
-from reminders.model.entry import Kind
+from reminders.model.entry import Kind, Origin
 from reminders.model.ledger import LedgerRow
 from reminders.platform import Platform
 
@@ -84,6 +84,8 @@ class LegRunner:
             ended_at = self._clock.now()
         finally:
             self._destinations.leave(destination, time.monotonic() - entered)
+        if result.outcome is not Outcome.OK and await self._overtaken(leg, cleared.attempt):
+            return None
         return self._attempted(leg, cleared, (started_at, ended_at), result)
 
     # --- before -----------------------------------------------------------------------------------
@@ -126,14 +128,19 @@ class LegRunner:
     async def _objection(self, leg: LegWork, row: LedgerRow) -> str | None:
         """Why it is not sent any more."""
         work = leg.work
-        reason = refusal(work.body, work.occurrence, spent(row), self._clock.now())
+        reason = refusal(
+            work.body, work.occurrence, spent(row), self._clock.now(), claimed_at=row.claimed_at
+        )
         if reason is None and work.entry.kind is not Kind.OCCURRENCE:
             reason = await self._insist(self._gate.objection, work.entry)
         return reason
 
-    def _ended(self, leg: LegWork, row: LedgerRow, reason: str, event: Event) -> LegEnd:
+    def _ended(self, leg: LegWork, row: LedgerRow, reason: str, event: Event) -> LegEnd | None:
         row = rows.ended(row, reason)
         said = fact(event, leg, self._clock.now(), row=row, attempt=row.attempt_count)
+        if leg.work.occurrence.origin is Origin.BACKFILL and not row.attempts:
+            self._reporter.report([said])  # no row: another backfill may ring it
+            return None
         return LegEnd(leg=leg, row=row, fact=said)
 
     async def _requeued(self, leg: LegWork, row: LedgerRow | None) -> None:
@@ -165,6 +172,22 @@ class LegRunner:
         except Exception:  # one channel's bug must not keep the others from being settled
             log.exception("channel.failed", delivery_key=leg.delivery_key)
             return Result(outcome=Outcome.TRANSIENT, error_class="internal")
+
+    async def _overtaken(self, leg: LegWork, attempt: int) -> bool:
+        """Whether another run of this delivery, begun because this one seemed dead, got further.
+
+        A failure that ends late must not replace a success, nor have anything sent again.
+        """
+        entry, occurrence_id = leg.work.entry, leg.work.occurrence.occurrence_id
+        row = await self._insist(
+            self._ledger.read, entry.reminder_id, occurrence_id, leg.channel.channel_id, leg.target
+        )
+        if row is None or row.delivery is None:
+            return False
+        if not row.delivery.terminal and row.attempt_count <= attempt:
+            return False
+        self._report(Event.SUPPRESSED, leg, row=row, attempt=attempt)
+        return True
 
     def _attempted(
         self, leg: LegWork, cleared: Cleared, span: tuple[datetime, datetime], result: Result

@@ -4,7 +4,7 @@ import hashlib
 from datetime import datetime, timedelta
 
 from reminders.lifecycle.planning import instant_ms
-from reminders.model.entry import Body, Occurrence
+from reminders.model.entry import Body, Occurrence, Origin
 
 FIRST = timedelta(seconds=2)
 FACTOR = 3
@@ -43,13 +43,26 @@ def next_attempt_at(
     return instant_ms(ended_at + wait)
 
 
-def refusal(body: Body, occurrence: Occurrence, spent: int, at: datetime) -> str | None:
-    """Why there is no attempt at that time after `spent` ones: a stable word. None: there is."""
+def refusal(
+    body: Body,
+    occurrence: Occurrence,
+    spent: int,
+    at: datetime,
+    *,
+    claimed_at: datetime | None = None,
+) -> str | None:
+    """Why there is no attempt at that time after `spent` ones: a stable word. None: there is.
+
+    `claimed_at`: from then on the age of a backfilled one counts, whose time is long past.
+    """
     if expired(body, occurrence, at):
         return "expired"
     if spent >= body.retry.max_attempts:
         return "attempts_exhausted"
-    if spent and at > occurrence.fire_at + body.retry.max_age:
+    since = occurrence.fire_at
+    if occurrence.origin is Origin.BACKFILL and claimed_at is not None:
+        since = claimed_at
+    if spent and at > since + body.retry.max_age:
         return "max_age"
     return None
 

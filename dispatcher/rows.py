@@ -18,6 +18,7 @@ _STATUS_OF = {
     "paused": DeliveryStatus.CANCELLED,
     "rescheduled": DeliveryStatus.CANCELLED,
     "orphan": DeliveryStatus.CANCELLED,
+    "outdated": DeliveryStatus.CANCELLED,
 }
 """How a leg ends, by the reason. Others: failed."""
 
@@ -68,6 +69,7 @@ def attempted(
         status_code=result.status_code,
         error_class=result.error_class,
         excerpt=result.excerpt,
+        outcome_unknown=result.outcome is Outcome.UNKNOWN,
     )
     row = replace(
         row,
@@ -82,7 +84,9 @@ def attempted(
     if result.outcome is Outcome.PERMANENT:
         return ended(row, result.error_class)
     again_at = next_attempt_at(leg.delivery_key, number, ended_at, result.retry_after)
-    reason = refusal(leg.work.body, leg.work.occurrence, spent(row), again_at)
+    reason = refusal(
+        leg.work.body, leg.work.occurrence, spent(row), again_at, claimed_at=row.claimed_at
+    )
     if reason is None:
         return replace(row, delivery=DeliveryStatus.RETRYING, next_attempt_at=again_at)
     return ended(row, reason)

@@ -1,6 +1,7 @@
 """One job: its sends. What they came to, `settler` puts on record."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import structlog
 from msgspec import Struct
@@ -10,13 +11,17 @@ from dispatcher.insistence import Insistence
 from dispatcher.leg import LegRunner
 from dispatcher.settler import LegEnd, Settler
 from dispatcher.work import LegWork, Work
-from reminders.model.codec import decode_body, decode_entry
+from reminders.lifecycle.planning import body_of
+from reminders.model.codec import decode_body, decode_entry, encode
 from reminders.model.entry import DueEntry, Kind, Leg, Occurrence
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.platform import Platform
 from reminders.ports import Job
 
 log = structlog.get_logger()
+
+Turn = Callable[[DueEntry], Awaitable[None]]
+"""Writes the entries of a backfill's page, and the next page's."""
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -31,13 +36,14 @@ class JobRunner:
     """Runs jobs."""
 
     def __init__(
-        self, platform: Platform, legs: LegRunner, settler: Settler, finish: Finish
+        self, platform: Platform, legs: LegRunner, settler: Settler, finish: Finish, turn: Turn
     ) -> None:
         self._clock = platform.clock
         self._store = platform.store
         self._legs = legs
         self._settler = settler
         self._finish = finish
+        self._turn = turn
         self._insist = Insistence(platform.clock)
 
     async def run(self, job: Job) -> Sent:
@@ -45,6 +51,9 @@ class JobRunner:
         entry = decode_entry(job.raw)
         if entry.kind is Kind.FINISH:
             await self._insist(self._finish, entry.reminder_id)
+            return Sent(entry=entry, end=None)
+        if entry.kind is Kind.BACKFILL:
+            await self._insist(self._turn, entry)
             return Sent(entry=entry, end=None)
         return Sent(entry=entry, end=await self._deliver(job, entry))
 
@@ -88,6 +97,9 @@ class JobRunner:
         )
 
     async def _body(self, entry: DueEntry) -> bytes | None:
+        if entry.kind is Kind.BACKFILLED:  # has no live entry; the gate ends it after a change
+            stored = await self._insist(self._store.records.read, entry.reminder_id)
+            return encode(body_of(stored.record.definition)) if stored is not None else None
         return await self._insist(self._store.records.body, entry.reminder_id, entry.key.entry_id)
 
     async def _bodiless(self, job: Job, entry: DueEntry, occurrence: Occurrence) -> None:

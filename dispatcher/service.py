@@ -13,7 +13,8 @@ from dispatcher.destinations import Destinations
 from dispatcher.flights import Flights
 from dispatcher.gate import Finish, RecordGate
 from dispatcher.leg import LegRunner
-from dispatcher.runner import JobRunner
+from dispatcher.poison import Poison
+from dispatcher.runner import JobRunner, Turn
 from dispatcher.settings import DispatcherSettings
 from dispatcher.settler import Settlement, Settler
 from dispatcher.telemetry import Reporter
@@ -38,6 +39,7 @@ class Dispatcher:
         platform: Platform,
         settings: DispatcherSettings,
         finish: Finish,
+        turn: Turn,
         senders: Senders,
     ) -> None:
         self._clock = platform.clock
@@ -52,7 +54,8 @@ class Dispatcher:
         legs = LegRunner(platform, settings, senders, gate, self._destinations, reporter)
         self._flights = Flights(settings.max_in_flight, settings.max_unsettled)
         self._settler = Settler(platform, settings, reporter, sending=lambda: self._flights.sending)
-        self._runner = JobRunner(platform, legs, self._settler, finish)
+        self._runner = JobRunner(platform, legs, self._settler, finish, turn)
+        self._poison = Poison(platform, settings, ALONE_FROM)
         self._acknowledger = Acknowledger(self._jobs, self._clock)
         self._problem: str | None = "starting"
         self._reading = False
@@ -134,13 +137,16 @@ class Dispatcher:
 
     async def _run(self, job: Job) -> None:
         try:
-            sent = await self._runner.run(job)
+            sent = None if self._poison.exhausted(job) else await self._runner.run(job)
         except asyncio.CancelledError:
             self._flights.remove(job)
             raise
         except Exception:  # a bad job must not stop the others; it is tried again when reclaimed
-            log.exception("job.failed", job_id=job.job_id, shard=job.shard)
-            self._flights.remove(job)
+            log.exception("job.failed", job_id=job.job_id, shard=job.shard, times=job.deliveries)
+            self._poison.failed(job)
+            sent = None
+        if sent is None:
+            await self._give_up(job)
             return
         self._flights.sent(job)
         self._settler.add(
@@ -149,9 +155,22 @@ class Dispatcher:
                 entry=sent.entry,
                 since=self._clock.now(),
                 settled=partial(self._settled, job),
-                failed=partial(self._flights.remove, job),
+                failed=partial(self._unsettled, job),
             )
         )
+
+    async def _give_up(self, job: Job) -> None:
+        """If it has failed too often; otherwise it is left to be reclaimed."""
+        try:
+            if self._poison.exhausted(job):
+                await self._poison.give_up(job)
+                self._acknowledger.add(job)
+        finally:
+            self._flights.remove(job)
+
+    def _unsettled(self, job: Job) -> None:
+        self._poison.failed(job)
+        self._flights.remove(job)
 
     def _settled(self, job: Job) -> None:
         self._acknowledger.add(job)

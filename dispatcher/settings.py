@@ -36,6 +36,8 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     """How often left jobs are looked for."""
     max_crashes: int = 5
     """Attempts of one delivery that began and never ended, in a row, until it is given up."""
+    max_failures: int = 3
+    """Times that a job's handling raised while it ran alone, until it is given up."""
     drain: timedelta = timedelta(seconds=12)
     """How long `stop` waits for what runs: longer than an attempt. The rest is reclaimed."""
 

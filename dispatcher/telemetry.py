@@ -7,6 +7,7 @@ import structlog
 from msgspec.structs import asdict
 from opentelemetry import metrics
 
+from dispatcher.channels import Outcome
 from dispatcher.facts import Event, Fact
 
 _BUCKETS_S = (
@@ -69,6 +70,9 @@ class Reporter:
                 number = min(fact.attempt, _COUNTED_ATTEMPTS)
                 attempts[fact.channel_kind, fact.outcome, number, fact.error_class or "none"] += 1
                 self._time(fact)
+                if fact.outcome == Outcome.UNKNOWN and fact.next_attempt_at is not None:
+                    labels = {"channel": fact.channel_kind, "reason": "answer_lost"}
+                    self._counters[Event.OUTCOME_UNKNOWN].add(1, labels)
             else:
                 labels = {"channel": fact.channel_kind, "reason": fact.reason or "none"}
                 self._counters[fact.event].add(1, labels)

@@ -4,6 +4,10 @@ from datetime import datetime, timedelta
 from zlib import crc32
 
 MINUTE = timedelta(minutes=1)
+DUE_LIFE = timedelta(days=28)
+"""How long after its time a due entry stays in the store, at least."""
+TRUSTED_LIFE = DUE_LIFE - timedelta(days=1)
+"""How old a minute may be at most that is believed to hold all that it ever held."""
 
 
 def shard_of(reminder_id: str, shards: int) -> int:
@@ -34,3 +38,27 @@ def parked_entry_id(entry_id: str, counter: int) -> str:
 def finish_entry_id(reminder_id: str, version: int) -> str:
     """The entry that looks after the change that makes `version`."""
     return f"{reminder_id}.finish.v{version}"
+
+
+TRIGGERS = "+"
+"""Sorts before every digit: live entries of triggers stand behind those of the schedule."""
+
+
+def trigger_entry_id(reminder_id: str, occurrence_id: str, version: int) -> str:
+    """Sorts by time among the triggers of a reminder, and before all that its schedule names."""
+    return f"{reminder_id}.{TRIGGERS}{occurrence_id}.v{version}"
+
+
+def before_schedule(reminder_id: str) -> str:
+    """Sorts behind every trigger of a reminder, and before all that its schedule names."""
+    return f"{reminder_id}.{chr(ord(TRIGGERS) + 1)}"
+
+
+def backfill_entry_id(reminder_id: str, backfill_id: str, page: int) -> str:
+    """A page of a backfill, from 1."""
+    return f"{reminder_id}.backfill.{backfill_id}.{page}"
+
+
+def backfilled_entry_id(reminder_id: str, occurrence_id: str, version: int) -> str:
+    """The same for every backfill of the same occurrence."""
+    return f"{reminder_id}.{occurrence_id}.v{version}.b"

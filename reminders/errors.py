@@ -103,6 +103,28 @@ class AlreadyEnded(TocsinError):
 
 
 @dataclass(eq=False)
+class NotRecurring(TocsinError):
+    """Only a rule has occurrences to backfill."""
+
+    reason = "NOT_RECURRING"
+    reminder_id: str = ""
+
+    def __str__(self) -> str:
+        return f"reminder {self.reminder_id!r} has no rule: trigger it to have it ring once more"
+
+
+@dataclass(eq=False)
+class ReminderPaused(TocsinError):
+    """It is silent until it is resumed."""
+
+    reason = "REMINDER_PAUSED"
+    reminder_id: str = ""
+
+    def __str__(self) -> str:
+        return f"reminder {self.reminder_id!r} is paused: resume it first"
+
+
+@dataclass(eq=False)
 class Unavailable(TocsinError):
     """For now it can't be done; repeating the same call is safe."""
 

@@ -13,14 +13,14 @@ of two
 writes to one cell the larger stamp wins, at equal stamps a deletion, else the larger value.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Protocol
 
 from msgspec import Struct
 
-from reminders.model.entry import DueEntry, DueKey, EntryState, Fate
+from reminders.model.entry import DueEntry, DueKey, EntryState, Fate, Kind
 from reminders.model.ledger import LedgerRow
 from reminders.model.record import Change, DedupClaim, NewReminder, Record, Stored
 
@@ -54,6 +54,11 @@ class Records(Protocol):
     async def read(self, reminder_id: str) -> Stored | None:
         """The record with its newest live entries (at least four) and the change in progress."""
 
+    async def beside(self, reminder_id: str) -> tuple[DueEntry, ...]:
+        """The live entries of triggers, of every version, newest first. `read` may leave them out:
+        they stand behind all that the schedule names.
+        """
+
     async def read_many(self, reminder_ids: Iterable[str]) -> Mapping[str, Stored]:
         """As `read`; missing ones are left out."""
 
@@ -84,6 +89,24 @@ class Records(Protocol):
     async def body(self, reminder_id: str, entry_id: str) -> bytes | None:
         """The body of an entry that was too large to stand in its due entry."""
 
+    async def scan(self, after: int | None, *, limit: int) -> "Scanned":
+        """About `limit` records strictly after a position, in an order of the store's own; None:
+        from the first one.
+
+        Every record that is there all the while comes once in a walk; one that is made or leaves
+        meanwhile may or may not come. For operations that look at every record, not for services.
+        """
+
+
+class Scanned(Struct, frozen=True, kw_only=True):
+    """A page of a walk over all records."""
+
+    found: tuple[Stored, ...]
+    """As `Records.read` gives them."""
+    through: int | None
+    """Where to go on: from -2^63 to 2^63 - 1, spread evenly over the records. None: that was
+    all."""
+
 
 class Counts(Struct, frozen=True, kw_only=True):
     """What a stretch of a partition holds."""
@@ -100,7 +123,10 @@ class Counts(Struct, frozen=True, kw_only=True):
 
 
 class DueEntries(Protocol):
-    """The partitions of due entries, keyed by (UTC minute of ring_at, shard)."""
+    """The partitions of due entries, keyed by (UTC minute of ring_at, shard).
+
+    One that this process can't decode is read as `Kind.UNREADABLE`.
+    """
 
     async def put(self, entries: Sequence[DueEntry], *, stamp: int) -> None:
         """Writes entries. Never touches fate and outcomes, so a late repeat undoes nothing."""
@@ -142,12 +168,15 @@ class DueEntries(Protocol):
         """Counts `start <= ring_at < before` without moving the rows."""
 
 
-class IndexRow(Struct, frozen=True, kw_only=True, order=True):
+class IndexRow(Struct, frozen=True, kw_only=True, order=True, omit_defaults=True):
     """One pending occurrence of a user."""
 
     fire_at: datetime
     reminder_id: str
     key: DueKey
+    group_id: str | None = None
+    record_created_at: datetime | None = None
+    """Set with a group: what its fence is compared with."""
 
 
 class UserIndex(Protocol):
@@ -219,6 +248,31 @@ class Progress(Protocol):
         """Moves it forward; a smaller value than the stored one changes nothing."""
 
 
+class Fences(Protocol):
+    """Groups that were cancelled, by (namespace, group_id)."""
+
+    async def put(self, namespace: str, group_id: str, cancelled_at: datetime) -> None:
+        """Makes everything of the group void whose record was created up to `cancelled_at`; a
+        smaller value than the stored one changes nothing.
+        """
+
+    async def read(self, groups: Collection[tuple[str, str]]) -> Mapping[tuple[str, str], datetime]:
+        """`cancelled_at` of those that were cancelled; the others are left out."""
+
+
+class Sweeps(Protocol):
+    """How far operations that walk over all records have come, by their names."""
+
+    async def read(self, name: str) -> bytes | None:
+        """What was saved last."""
+
+    async def save(self, name: str, state: bytes, *, expected: bytes | None) -> bool:
+        """Atomically replaces `expected`; False if something else stands there. Linearizable.
+
+        After an error it may have been saved, now or later: read, and decide anew.
+        """
+
+
 class Store(Protocol):
     """All tables."""
 
@@ -245,6 +299,14 @@ class Store(Protocol):
     @property
     def progress(self) -> Progress:
         """How far each shard is settled."""
+
+    @property
+    def fences(self) -> Fences:
+        """Which groups were cancelled."""
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """How far walks over all records have come."""
 
     async def ping(self) -> None:
         """Returns if it answers."""
@@ -314,15 +376,28 @@ class Copy(Struct, frozen=True, kw_only=True):
     recheck: bool = False
     """The receiver must look into the ledger first. Also lets a gone job be added again."""
 
+    @property
+    def voidable(self) -> bool:
+        """Whether a void stops it. What a change marked as claimed rings: its caller was told so;
+        everything but a first send looks at the record before it goes out."""
+        return self.state.entry.kind is Kind.OCCURRENCE and self.state.fate is not Fate.CLAIMED
+
 
 class Revocation(Struct, frozen=True, kw_only=True):
     """What `revoke` found."""
 
     claimed: frozenset[str]
     """The dedupe ids among those asked that were claimed before."""
-    moved: bool
-    """The server is not the shard's home, or lost its data: `claimed` may lack some."""
+    known_since: datetime | None
+    """The server has been the shard's home since then, by its own clock, and lost nothing:
+    `claimed` may lack only what was claimed before that. None: it is not the home, or lost its
+    data."""
     server_now: datetime
+
+    @property
+    def moved(self) -> bool:
+        """`claimed` may lack some, whenever they were claimed."""
+        return self.known_since is None
 
 
 class Claims(Protocol):
@@ -348,6 +423,18 @@ class Claims(Protocol):
         """From now on, entries of the reminder up to this version are void; answers which of
         `entries` were
         claimed before. Sets the void also when MOVED.
+        """
+
+    async def claimed(self, shard: int, entries: Sequence[DueEntry]) -> Revocation:
+        """As `revoke` answers, of any reminders' entries; makes nothing void."""
+
+    async def fence(
+        self, shards: Sequence[int], namespace: str, group_id: str, cancelled_at: datetime
+    ) -> None:
+        """From now on, and as long as a void lives, first claims of the group's entries whose
+        record was created up to `cancelled_at` are void on these shards. A smaller value than the
+        one that stands changes nothing. Its cost depends on nothing but the number of shards.
+        Fails as a whole: then some shards may have it.
         """
 
 

@@ -8,11 +8,17 @@ Answers are None, or what is wrong, for a person.
 """
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from urllib.parse import SplitResult, urlsplit
 
 MAX_URL_BYTES = 2048
+
+Ports = tuple[range, ...]
+HTTPS_ONLY: Ports = (range(443, 444), range(8443, 8444))
+"""The ports that webhooks may go to unless the configuration names others."""
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _PRINTABLE = re.compile(r"[!-\[\]-~]*")  # ASCII without spaces and without the backslash
 _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
@@ -79,17 +85,35 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t -~]*")
 
 
-def url_problem(url: str, *, allow_loopback_http: bool) -> str | None:
+def ports_of(texts: Iterable[str]) -> Ports:
+    """From `443` and `8000-8999`. Raises ValueError, which names the wrong one."""
+    found = []
+    for text in texts:
+        first, dash, last = text.strip().partition("-")
+        low, high = _port(first, text), _port(last if dash else first, text)
+        if low > high:
+            raise ValueError(f"{text!r}: the first port is above the last")
+        found.append(range(low, high + 1))
+    return tuple(found)
+
+
+def _port(digits: str, text: str) -> int:
+    if not (digits.isascii() and digits.isdigit() and 1 <= int(digits[:6]) <= 65_535):
+        raise ValueError(f"{text!r} is neither a port nor a range such as 8000-8999")
+    return int(digits)
+
+
+def url_problem(url: str, *, allow_loopback_http: bool, ports: Ports = HTTPS_ONLY) -> str | None:
     """Why a webhook may not go there, as far as the URL itself tells.
 
     `allow_loopback_http` is for development: localhost, 127.0.0.0/8 and ::1 are then allowed, by
-    HTTP too.
+    HTTP and at any port too.
     """
     if len(url) > MAX_URL_BYTES:
         return f"longer than {MAX_URL_BYTES} bytes"
     if not _PRINTABLE.fullmatch(url):
         return "a URL is printable ASCII without spaces and backslashes; write an IDN as xn--…"
-    return _origin_problem(origin(url), allow_loopback_http=allow_loopback_http)
+    return _origin_problem(origin(url), allow_loopback_http=allow_loopback_http, ports=ports)
 
 
 def origin(url: str) -> str:
@@ -99,7 +123,7 @@ def origin(url: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _origin_problem(url: str, *, allow_loopback_http: bool) -> str | None:
+def _origin_problem(url: str, *, allow_loopback_http: bool, ports: Ports) -> str | None:
     """The verdict, of which paths know nothing; there are few origins and many paths."""
     problem = _form_problem(url)
     if problem is not None:
@@ -109,7 +133,7 @@ def _origin_problem(url: str, *, allow_loopback_http: bool) -> str | None:
         return None
     if parts.scheme != "https":
         return "the scheme must be https"
-    return _host_problem(parts)
+    return _host_problem(parts) or _port_problem(parts, ports)
 
 
 def _form_problem(url: str) -> str | None:
@@ -124,6 +148,14 @@ def _form_problem(url: str) -> str | None:
     if parts.scheme not in ("http", "https"):
         return "the scheme must be https"
     return "credentials in a URL are refused; send a header" if "@" in parts.netloc else None
+
+
+def _port_problem(parts: SplitResult, ports: Ports) -> str | None:
+    port = parts.port or _DEFAULT_PORTS[parts.scheme]
+    if any(port in allowed for allowed in ports):
+        return None
+    names = ", ".join(str(each[0]) if len(each) == 1 else f"{each[0]}-{each[-1]}" for each in ports)
+    return f"port {port} is not among those that are allowed here: {names}"
 
 
 def _is_loopback(parts: SplitResult) -> bool:

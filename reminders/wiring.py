@@ -1,4 +1,6 @@
-"""The real adapters, put together from the settings. Only the services' `__main__`s call this."""
+"""The real adapters, put together from the settings. Only the services' `__main__`s call this,
+and commands that work on the servers themselves: `tocsin migrate` and `tocsin zones recompute`.
+"""
 
 import asyncio
 import contextlib

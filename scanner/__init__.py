@@ -11,6 +11,7 @@
 `lead`       one shard while its lease is held: its queue of claims.
 `timer`      the heap that wakes at the next `ring_at`.
 `reader`     slices and hints into the heap.
+`pace`       how many missed ones of a shard are claimed at once, beside what is due.
 `settler`    the trailing scan and the watermark; `trail` keeps what is left to look at, `examiner`
              decides what becomes of a late entry.
 `service`    leases, and the life of it all. Start reading here.

@@ -2,6 +2,7 @@
 
 | found                              | done                                                   |
 |------------------------------------|--------------------------------------------------------|
+| unreadable                         | an alarm; closed as such after an hour                 |
 | void, its record not changing      | closed                                                 |
 | its record changing                | the change is finished; looked at again                |
 | late, no record                    | closed as `orphan`, once nobody can still be writing it |
@@ -13,7 +14,7 @@ What was claimed is never closed or skipped here: it rings, and its dispatcher s
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 
 import structlog
@@ -23,7 +24,7 @@ from reminders.lifecycle.catching_up import LATE, overtaken
 from reminders.lifecycle.planning import body_of
 from reminders.lifecycle.reading import Finish
 from reminders.model.codec import decode_body
-from reminders.model.entry import DueEntry, EntryState, Fate, Kind
+from reminders.model.entry import DueEntry, EntryState, Fate, Kind, Occurrence, Origin
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.model.record import Stored
 from reminders.platform import Platform
@@ -31,6 +32,10 @@ from scanner.lead import Lead
 from scanner.metrics import Metrics
 
 log = structlog.get_logger(__name__)
+
+
+READABLE_WITHIN = timedelta(hours=1)
+"""After its time, how long an entry that can't be decoded waits for somebody who can."""
 
 
 class Verdict(Enum):
@@ -64,6 +69,9 @@ class Examiner:
         self, lead: Lead, state: EntryState, records: Mapping[str, Stored], now: datetime
     ) -> Verdict:
         """`records`: read after `state`. `now`: the clock before either was read."""
+        if state.entry.kind is Kind.UNREADABLE:
+            stored = records.get(state.entry.reminder_id)
+            return await self._unreadable(state.entry, stored, now)
         if not _needs_record(state, now):
             return Verdict.CLAIM
         stored = records.get(state.entry.reminder_id)
@@ -85,6 +93,8 @@ class Examiner:
             return None
         if entry.version < stored.record.version:
             return "outdated"
+        if entry.occurrence is not None and entry.occurrence.origin is Origin.TRIGGER:
+            return None  # asked for as such, whatever the rule's policy
         body = decode_body(entry.body) if entry.body else body_of(stored.record.definition)
         if body.expire_after is not None:
             return None  # a one-shot: the dispatcher knows when it expires
@@ -97,11 +107,7 @@ class Examiner:
         )
 
     async def _claimed(self, lead: Lead, entry: DueEntry) -> bool:
-        """Only asks: nothing is below version 0."""
-        found = await self._claims.revoke(
-            lead.shard, entry.reminder_id, through_version=0, entries=[entry]
-        )
-        return bool(found.claimed)
+        return bool((await self._claims.claimed(lead.shard, [entry])).claimed)
 
     async def _end(self, entry: DueEntry, reason: str, now: datetime) -> Verdict:
         if reason == "orphan" and now < entry.key.minute + MINUTE + self._grace:
@@ -133,6 +139,29 @@ class Examiner:
         )
         return Verdict.EXPAND if entry.recurs else Verdict.SETTLED
 
+    async def _unreadable(self, entry: DueEntry, stored: Stored | None, now: datetime) -> Verdict:
+        """Another process may be able to read it, such as one of a newer release. If nobody does
+        for so long, it must not hold the watermark for ever.
+
+        A rule goes on from its other entry: two are always planned.
+        """
+        log.error("entry.unreadable", entry_id=entry.key.entry_id, ring_at=str(entry.key.ring_at))
+        self._metrics.reopened("unreadable")
+        if now - entry.key.ring_at < READABLE_WITHIN:
+            return Verdict.OPEN
+        if stored is not None:
+            row = LedgerRow(
+                namespace=stored.record.namespace,
+                reminder_id=entry.reminder_id,
+                reminder_version=stored.record.version,
+                occurrence=_presumed(entry),
+                ended=OccurrenceStatus.FAILED,
+                reason="unreadable",
+            )
+            await self._store.ledger.write([row], at=self._clock.now())
+        await self._store.due.expanded([entry], at=self._clock.now())  # it may be one of a rule
+        return await self._close(entry, "unreadable")
+
     async def _close_void(self, entry: DueEntry) -> Verdict:
         """Its change has ended, so what it decided is on disk; our copy may be older than that."""
         state = await self._store.due.read(entry.key)
@@ -149,6 +178,21 @@ class Examiner:
         self._metrics.closed(reason)
         log.info("entry.closed", entry_id=entry.key.entry_id, reason=reason)
         return Verdict.SETTLED
+
+
+def _presumed(entry: DueEntry) -> Occurrence:
+    """As far as an entry's id and place tell."""
+    name = entry.key.entry_id.split(".")
+    local = entry.key.ring_at.replace(tzinfo=None)
+    return Occurrence(
+        occurrence_id=name[1] if len(name) > 1 else entry.key.entry_id,
+        nominal_local=local,
+        planned_local=local,
+        zone="UTC",
+        planned_at=entry.key.ring_at,
+        fire_at=entry.key.ring_at,
+        zone_data="",
+    )
 
 
 def _needs_record(state: EntryState, now: datetime) -> bool:

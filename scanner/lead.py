@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 import structlog
 
 from reminders.errors import CoordinationUnavailable, StoreUnavailable
-from reminders.model.entry import DueEntry, EntryState, Fate
+from reminders.lifecycle.grouping import Fenced, fences_of
+from reminders.model.entry import DueEntry, EntryState, Fate, Kind
 from reminders.platform import Platform
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer
 from scanner.metrics import Metrics
+from scanner.pace import Pace
 from scanner.recent import Recent
 
 log = structlog.get_logger(__name__)
@@ -24,6 +26,9 @@ AGAIN = timedelta(milliseconds=100)
 """Between tries while Redis does not answer."""
 MAX_BACKLOG = 20_000
 """Entries whose time has come and that wait for their claim: above it, no more are read."""
+CATCHING_UP = 50
+"""Missed occurrences a second that need not wait for the trailing scan: a rule that rings every
+second, and all of whose missed ones ring, catches up, and what is due keeps its time."""
 REFIRED = timedelta(seconds=60)
 """After `fires` was told again of an entry, it is not told once more for so long."""
 
@@ -54,6 +59,8 @@ class Lead:
         self.hinted_through = "0"
         self.settled_through: datetime | None = None
         """As far as the settler of this lead knows."""
+        self.refused = False
+        """The watermark stands before a minute that may have lost entries."""
         self.tasks: list[asyncio.Task[None]] = []
         """Everything that works for the lead; cancelled when it ends."""
         self._store = platform.store
@@ -65,6 +72,8 @@ class Lead:
         self._held: set[str] = set()
         self._answered = Recent(platform.clock, UNDER_WAY)
         self.refired = Recent(platform.clock, REFIRED)
+        self.catching_up = Pace(platform.clock, CATCHING_UP)
+        """Missed occurrences that are claimed at once; the others, the trailing scan brings."""
         self._wake = asyncio.Event()
 
     @property
@@ -148,7 +157,8 @@ class Lead:
                 continue
             entry_id = copy.state.entry.key.entry_id
             self._held.discard(entry_id)
-            self._answered.add(entry_id)
+            if answer is not ClaimAnswer.VOID:  # that, the trailing scan gets to the bottom of
+                self._answered.add(entry_id)
             if answer is ClaimAnswer.STALE:
                 stale.append(copy)
         await asyncio.gather(*map(self._read_again, stale))
@@ -158,12 +168,24 @@ class Lead:
         read_at = self._clock.now()
         try:
             state = await self._store.due.read(copy.state.entry.key)
+            fenced = await fences_of(self._store.fences, [copy.state.entry])
         except StoreUnavailable:
             return  # the trailing scan comes by
-        if state is not None and is_open(state):
+        if state is not None and is_open(state) and not stopped(fenced, state):
             again = Copy(state=state, read_at=read_at, recheck=True)
             if self.take(again):
                 self._later(self, again)
+
+
+def stopped(fenced: Fenced, state: EntryState) -> bool:
+    """Whether a fence stops an entry's first send. Of what a change marked as claimed, somebody was
+    told that it rings; everything but a first send looks at the fence before it goes out.
+    """
+    return (
+        state.entry.kind is Kind.OCCURRENCE
+        and state.fate is not Fate.CLAIMED
+        and fenced.stops(state.entry)
+    )
 
 
 def is_open(state: EntryState) -> bool:

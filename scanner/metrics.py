@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from reminders.model.entry import Kind
 from reminders.ports import ClaimAnswer, Copy
 
 Age = Callable[[], timedelta]
@@ -40,8 +41,16 @@ class Metrics:
             "tocsin_leads", description="Shards that this process leads"
         )
 
-    def watch(self, *, oldest_due: Age, unsettled: Age) -> None:
-        """Two ages that grow when nothing moves, whatever the reason: what to alarm on."""
+    def watch(self, *, oldest_due: Age, unsettled: Age, refused: Callable[[], int]) -> None:
+        """Two ages that grow when nothing moves, whatever the reason, and how many watermarks may
+        not go on at all: what to alarm on.
+        """
+        _meter.create_observable_gauge(
+            "tocsin_watermarks_refused",
+            callbacks=[lambda _: [Observation(refused())]],
+            description="Shards led here whose watermark stands before a minute that may have lost "
+            "entries: run `tocsin rebuild`",
+        )
         _meter.create_observable_gauge(
             "tocsin_oldest_due_age",
             callbacks=[_observed(oldest_due)],
@@ -63,7 +72,10 @@ class Metrics:
             self._claims.add(count, {"answer": answer.name.lower()})
         for copy, answer in zip(copies, answers, strict=True):
             if answer is ClaimAnswer.CLAIMED:
-                self._lateness.record((now - copy.state.entry.promised_at).total_seconds())
+                entry = copy.state.entry
+                backfilled = entry.kind is Kind.BACKFILLED  # late on purpose
+                expected_at = entry.key.ring_at if backfilled else entry.promised_at
+                self._lateness.record((now - expected_at).total_seconds())
 
     def closed(self, reason: str) -> None:
         """An entry ended without ringing."""

@@ -1,5 +1,6 @@
 """Slices of the due partitions and hints, into the timer."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -7,12 +8,13 @@ import structlog
 
 from reminders.buckets import MINUTE, minute_of
 from reminders.errors import StoreUnavailable
-from reminders.lifecycle.catching_up import LATE
-from reminders.model.codec import decode_entry
-from reminders.model.entry import DueEntry, DueKey, EntryState, Kind
+from reminders.lifecycle.catching_up import LATE, overtaken
+from reminders.lifecycle.grouping import Fenced, fences_of
+from reminders.model.codec import decode_body, decode_entry
+from reminders.model.entry import DueEntry, DueKey, EntryState, Fate, Kind
 from reminders.platform import Platform
 from reminders.ports import Copy
-from scanner.lead import Lead, is_open
+from scanner.lead import Lead, is_open, stopped
 from scanner.timer import Timer
 
 log = structlog.get_logger(__name__)
@@ -90,8 +92,10 @@ class Reader:
             states = await self._store.due.slice(
                 minute_of(start), lead.shard, after=after, start=start, before=end, limit=PAGE
             )
+            fenced = await fences_of(self._store.fences, (state.entry for state in states))
             for state in states:
-                self.hold(lead, state, read_at)
+                if not stopped(fenced, state):
+                    self.hold(lead, state, read_at)
             if len(states) < PAGE:
                 return
             after = states[-1].entry.key
@@ -107,28 +111,71 @@ class Reader:
     ) -> bool:
         """Puts an open entry into the timer, unless it is in the lead's hands already.
 
-        One that may have to be skipped is left to the trailing scan, which comes with `recheck`.
+        One that may have to be skipped is left to the trailing scan, which comes with `recheck`;
+        so are missed ones above the lead's pace.
         """
-        if not is_open(state) or (not recheck and _missed(state.entry, read_at)):
+        if not is_open(state) or state.entry.kind is Kind.UNREADABLE:
             return False
-        moved = state.entry.occurrence is not None and (
+        missed = not recheck and _missed(state.entry, read_at)
+        if missed and not (_rings(state.entry, read_at) and lead.catching_up.take()):
+            return False
+        moved = state.entry.kind is not Kind.BACKFILLED and (
             state.entry.key.ring_at - state.entry.promised_at > MINUTE
         )
-        copy = Copy(state=state, read_at=read_at, recheck=recheck or moved)
+        told = state.fate is Fate.CLAIMED  # Redis may have known, and forgotten
+        copy = Copy(state=state, read_at=read_at, recheck=recheck or moved or told)
         if not lead.take(copy):
             return False
         self._timer.add(lead, copy)
         return True
 
-    def hear(self, lead: Lead, raw: bytes, written_from: datetime) -> None:
-        """A hint: held if its slice was read already; otherwise the slice will bring it."""
+    async def hear(self, lead: Lead, hints: Iterable[tuple[str, bytes, datetime]]) -> None:
+        """Hints: held if their slice was read already; otherwise the slice will bring them.
+
+        Whoever finishes an old change dates its hint anew, so a fence has to be read here as well.
+        """
+        near = [
+            (state, written_from)
+            for _, raw, written_from in hints
+            if (state := _hinted(lead, raw)) is not None
+        ]
         try:
-            entry = decode_entry(raw)
-        except msgspec.DecodeError:  # of a newer release, say: only a hint, the row is there
-            log.exception("hint.unreadable", shard=lead.shard)
-            return
-        if lead.read_through is not None and entry.key.ring_at < lead.read_through:
-            self.hold(lead, EntryState(entry=entry, raw=raw), written_from)
+            fenced = await fences_of(self._store.fences, (state.entry for state, _ in near))
+        except StoreUnavailable:  # the trailing scan finds those of groups
+            near = [(state, at) for state, at in near if state.entry.group_id is None]
+            fenced = Fenced({})
+        for state, written_from in near:
+            if not stopped(fenced, state):
+                self.hold(lead, state, written_from)
+
+
+def _hinted(lead: Lead, raw: bytes) -> EntryState | None:
+    """None where its slice was not read yet."""
+    try:
+        entry = decode_entry(raw)
+    except msgspec.DecodeError:  # of a newer release, say: only a hint, the row is there
+        log.exception("hint.unreadable", shard=lead.shard)
+        return None
+    if lead.read_through is None or entry.key.ring_at >= lead.read_through:
+        return None
+    return EntryState(entry=entry, raw=raw)
+
+
+def _rings(entry: DueEntry, now: datetime) -> bool:
+    """Whether a missed one surely rings by its policy: the next one after it waits for that."""
+    if not entry.body:
+        return False
+    body = decode_body(entry.body)
+    return (
+        overtaken(
+            body.catch_up,
+            body.catch_up_max_age,
+            fire_at=entry.promised_at,
+            next_at=entry.next_at,
+            now=now,
+        )
+        is None
+    )
 
 
 def _missed(entry: DueEntry, now: datetime) -> bool:

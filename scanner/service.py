@@ -47,6 +47,7 @@ class Scanner:
         self._metrics.watch(
             oldest_due=lambda: self._age(lead.oldest_due for lead in self._leads.values()),
             unsettled=lambda: self._age(lead.settled_through for lead in self._leads.values()),
+            refused=lambda: len(self._refused),
         )
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -74,6 +75,11 @@ class Scanner:
         ):
             found.append("leases could not be renewed lately")
         return found
+
+    @property
+    def _refused(self) -> Sequence[int]:
+        """Shards whose watermark may not go on."""
+        return [shard for shard, lead in self._leads.items() if lead.refused]
 
     def _age(self, times: Iterable[datetime | None]) -> timedelta:
         now = self._clock.now()
@@ -208,6 +214,5 @@ class Scanner:
                 await self._clock.sleep_until(self._clock.now() + HINT_WAIT)
                 continue
             for shard, hints in heard.items():
-                for hint_id, raw, written_from in hints:
-                    leads[shard].hinted_through = hint_id
-                    self._reader.hear(leads[shard], raw, written_from)
+                leads[shard].hinted_through = hints[-1][0]
+                await self._reader.hear(leads[shard], hints)

@@ -11,7 +11,7 @@ where they differ are its rows looked at:
 |                                    | `recheck`: a job that is gone is added again           |
 
 `trail` says what to look at when. `settled_through` moves over a minute when all of it is settled
-and the grace has passed since then.
+and the grace has passed since then; never over one that may have lost entries.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,11 @@ from reminders.model.entry import DueKey, EntryState
 from reminders.platform import Platform
 from reminders.ports import LeaseAnswer
 from scanner.examiner import Examiner, Verdict
+from scanner.fenced import GroupCloser
 from scanner.lead import Lead
 from scanner.metrics import Metrics
 from scanner.reader import Reader
+from scanner.recent import Recent
 from scanner.trail import Stretch, Trail
 
 log = structlog.get_logger(__name__)
@@ -39,6 +41,8 @@ REFIRE_AFTER = timedelta(seconds=10)
 LONG_FIRES = 5_000
 """Messages of a shard that no expander took: then ours are among them, or can wait."""
 PAGE = 500
+REFUSAL_EVERY = timedelta(minutes=1)
+"""Between two alarms about a watermark that can't go on, and two looks whether it may."""
 CATCH_UP_PAUSE = timedelta(milliseconds=200)
 """After each page that is claimed late, so that catching up (2,500/s a shard) leaves room for what
 is due."""
@@ -64,7 +68,9 @@ class Settler:
         self._grace = platform.limits.grace
         self._reader = reader
         self._examiner = Examiner(platform, finish, metrics)
+        self._closer = GroupCloser(platform, metrics)
         self._metrics = metrics
+        self._reported = Recent(platform.clock, REFUSAL_EVERY)
 
     async def run(self, lead: Lead) -> None:
         """Until the lead ends. Starts at the watermark: that is how a new lead catches up."""
@@ -103,9 +109,28 @@ class Settler:
             if lead.lost.is_set():
                 return
             trail.looked(stretch, settled=settled, now=self._clock.now())
+        await self._report_refusal(lead, trail)
         if trail.settled_through > trail.recorded:
             await self._store.progress.advance(lead.shard, trail.settled_through)
             trail.recorded = lead.settled_through = trail.settled_through
+
+    async def _report_refusal(self, lead: Lead, trail: Trail) -> None:
+        """An alarm, now and then; ends when somebody has moved the stored watermark."""
+        lead.refused = trail.refused
+        if not trail.refused or str(lead.shard) in self._reported:
+            return
+        self._reported.add(str(lead.shard))
+        stored = (await self._store.progress.read())[lead.shard]
+        if stored > trail.settled_through:
+            trail.go_on_from(stored)
+            lead.refused = trail.refused
+            return
+        log.error(
+            "watermark.refused",
+            shard=lead.shard,
+            minute=trail.settled_through.isoformat(),
+            remedy="entries may have expired unseen: run `tocsin rebuild`",
+        )
 
     async def _look(self, lead: Lead, stretch: Stretch) -> bool:
         """Whether the stretch is settled; takes up what is open in it."""
@@ -134,8 +159,10 @@ class Settler:
         """Looks after each of these."""
         unexpanded = [state for state in opened if _waits_for_expansion(state, read_at)]
         waiting = [s for s in opened if s.handled_at is None and not lead.under_way(s.entry)]
+        ended = await self._closer.end(lead, waiting)
+        waiting, unexpanded = ended.left, unexpanded + ended.unexpanded
         records = await self._examiner.records(waiting, read_at)
-        taken = _Taken()
+        taken = _Taken(settled=ended.settled)
         for state in waiting:
             verdict = await self._examiner.verdict(lead, state, records, read_at)
             if verdict is Verdict.SETTLED:

@@ -8,12 +8,16 @@
 A young minute is looked at in stretches, each once its time has passed; when the grace is over, the
 whole minute is looked at again, for what came late to it. What was found settled is not looked at
 again; what was open, after a wait that doubles: a stuck entry costs little, however many there are.
+
+A minute so old that entries may have expired from it is looked at like any other, but the watermark
+does not pass it: that nothing is open there says nothing any more. It is refused until somebody who
+knows better (`tocsin rebuild`) has moved the stored watermark.
 """
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from reminders.buckets import MINUTE, minute_of
+from reminders.buckets import MINUTE, TRUSTED_LIFE, minute_of
 
 TRAIL = timedelta(seconds=5)
 """How far behind the clock the scan trails: time for an ordinary delivery to be handled."""
@@ -46,6 +50,7 @@ class _Minute:
     """A minute that is not settled."""
 
     final: bool = False
+    refused: bool = False
     looks: dict[datetime, _Look | None] = field(default_factory=dict)
     """By start of a stretch; None where it was found settled."""
 
@@ -65,6 +70,18 @@ class Trail:
     def settled_through(self) -> datetime:
         """Every minute before it is settled."""
         return next(iter(self._minutes), self._following)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the watermark stands before a minute that may have lost entries."""
+        return any(state.refused for state in self._minutes.values())
+
+    def go_on_from(self, watermark: datetime) -> None:
+        """Somebody moved the stored watermark: what lies before it needs no look any more."""
+        for minute in [minute for minute in self._minutes if minute < watermark]:
+            del self._minutes[minute]
+        self._following = max(self._following, watermark)
+        self.recorded = max(self.recorded, watermark)
 
     def young(self, before: datetime) -> list[Stretch]:
         """The minutes within their grace at `before`, up to it: what a lead looks at first."""
@@ -103,6 +120,8 @@ class Trail:
             last = state.looks.get(stretch.start)
             wait = FIRST_WAIT if last is None else min(2 * last.wait, LONGEST_WAIT)
             state.looks[stretch.start] = _Look(now + wait, wait)
+        elif stretch.final and now >= stretch.minute + TRUSTED_LIFE:
+            state.looks[stretch.start], state.refused = None, True
         elif stretch.final:
             del self._minutes[stretch.minute]
         else:

@@ -1,21 +1,28 @@
 """The ways to a receiver.
 
-`port`     what a channel is: `ChannelSender`, `Outgoing` → `Result`.
-`webhook`  an HTTP POST by aiohttp; `guard` keeps it away from private networks.
-`log`      a line in the log.
+`port`      start here: what a channel is, and the five outcomes.
+`webhook`   an HTTP POST; `guard` keeps it away from private networks, `signing` signs it.
+`email`     SMTP, over the connections of `smtp`.
+`sms`       by `twilio`, or by any API that takes JSON (`sms_http`).
+`push`      by `fcm` (HTTP v1) or `apns` (HTTP/2).
+`log`       a line in the log.
+`templates`, `messages`  what people read.
+`http`, `provider`       answers of HTTP, and of providers' APIs.
+`masking`   no credential is ever kept.
+`opening`   all of them, as configured.
 
-A new kind is one module here and one entry in the mapping that the process wires.
+A new kind is one module here, one target in the model and one entry in `opening`.
 """
 
 from collections.abc import Mapping
 
 from dispatcher.channels.port import ChannelSender, Outcome, Outgoing, Result
-from reminders.model.definition import Channel, Log, Webhook
+from reminders.model.definition import Channel, Email, Log, Push, Sms, Webhook
 
 Senders = Mapping[str, ChannelSender]
 """By kind: `webhook`, `log`, …"""
 
-_KINDS = {Webhook: "webhook", Log: "log"}
+_KINDS = {Webhook: "webhook", Log: "log", Email: "email", Sms: "sms", Push: "push"}
 
 
 def kind_of(channel: Channel) -> str:

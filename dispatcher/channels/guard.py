@@ -9,18 +9,32 @@ so a name that answers differently the second time gains nothing. The resolver r
 to give the clearer error.
 """
 
+import asyncio
 import socket
+import ssl
+from collections.abc import Sequence
 from typing import Any
 
 from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import ThreadedResolver
+from aiohttp.resolver import AsyncResolver
 
 from reminders.urls import address_problem
 
 KEEPALIVE_S = 4.0
 """Shorter than the 5 s after which common servers close an idle connection under our feet."""
 DNS_TTL_S = 10
+
+
+def resolver_of(servers: Sequence[str] = ()) -> AbstractResolver:
+    """Asks these name servers (`address:port`), or those of the system. Needs a running loop.
+
+    Not `getaddrinfo` in threads: there are few of them, and a name whose servers do not answer
+    would hold one for many seconds, and with it the deliveries to everybody else.
+    """
+    if not servers:
+        return AsyncResolver()
+    return AsyncResolver(loop=asyncio.get_running_loop(), nameservers=list(servers))
 
 
 class ForbiddenAddressError(OSError):
@@ -53,7 +67,10 @@ class GuardedResolver(AbstractResolver):
 
 
 def guarded_connector(
-    *, allow_loopback: bool, resolver: AbstractResolver | None = None
+    *,
+    allow_loopback: bool,
+    resolver: AbstractResolver | None = None,
+    tls: ssl.SSLContext | None = None,
 ) -> TCPConnector:
     """Connects to public addresses only. Limits are the caller's business. Needs a running loop."""
 
@@ -65,7 +82,8 @@ def guarded_connector(
         return socket.socket(family, kind, protocol)
 
     return TCPConnector(
-        resolver=GuardedResolver(resolver or ThreadedResolver(), allow_loopback=allow_loopback),
+        resolver=GuardedResolver(resolver or resolver_of(), allow_loopback=allow_loopback),
+        ssl=tls if tls is not None else True,
         socket_factory=make_socket,
         limit=0,
         ttl_dns_cache=DNS_TTL_S,

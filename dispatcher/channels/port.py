@@ -1,4 +1,21 @@
-"""What a channel is to the dispatcher: one attempt in, one result out."""
+"""What a channel is to the dispatcher: one attempt in, one result out.
+
+Every provider's answer is one of five outcomes:
+
+| outcome      | it was              | then                                                       |
+|--------------|---------------------|------------------------------------------------------------|
+| ok           | taken               | done                                                       |
+| transient    | not taken, for now  | tried again, not before `retry_after`                      |
+| rate_limited | not taken, too many | the same; counted by itself                                |
+| permanent    | not taken, for good | the delivery ends as `failed`, with the error class        |
+| unknown      | sent, and perhaps   | tried again under the same delivery key, and marked in the |
+|              | taken               | ledger: the next attempt may be a repeat                   |
+
+An unknown outcome is one whose answer was lost after the request, or part of it, had left. It uses
+up an attempt like any other failure; only a crash of ours does not. What fails because of our own
+credentials is transient (`provider_auth`): the receiver has no part in it, and who operates Tocsin
+can put it right before the attempts are used up.
+"""
 
 from datetime import timedelta
 from enum import StrEnum
@@ -10,6 +27,8 @@ from reminders.model.definition import Channel
 from reminders.model.entry import Occurrence
 
 EXCERPT_LENGTH = 256
+ATTEMPT_TIMEOUT = timedelta(seconds=8)
+"""Of a whole attempt, name resolution included (R-DEL-5)."""
 
 
 class Outcome(StrEnum):
@@ -18,8 +37,12 @@ class Outcome(StrEnum):
     OK = "ok"
     TRANSIENT = "transient"
     """Trying again may help."""
+    RATE_LIMITED = "rate_limited"
+    """Trying again later will: there were too many."""
     PERMANENT = "permanent"
     """Trying again would end the same."""
+    UNKNOWN = "unknown"
+    """It may have been taken; trying again may repeat it, under the same delivery key."""
 
 
 class Outgoing(Struct, frozen=True, kw_only=True):
@@ -36,6 +59,8 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     template_id: str | None
     params_json: str
     """A JSON object, ready to be embedded."""
+    locale: str = ""
+    """Of the receiver, such as `fr-CA`; empty: `locale` of the params, if there is one."""
 
 
 class Result(Struct, frozen=True, kw_only=True):

@@ -5,12 +5,13 @@
 
 `eventId` is the delivery key, and so are the headers `webhook-id` and `x-event-id`. Any 2xx
 confirms; what happens after its status line arrived can't change that. Redirects are not followed:
-a 3xx is a permanent failure.
+a 3xx is a permanent failure. A channel that names a secret is signed anew on every attempt
+(`signing`). A template's `payload.json` takes the place of `payload`.
 """
 
 import ssl
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 
@@ -19,21 +20,19 @@ import msgspec
 from aiohttp.abc import AbstractResolver
 
 from dispatcher.channels.guard import ForbiddenAddressError, guarded_connector
-from dispatcher.channels.port import EXCERPT_LENGTH, Outcome, Outgoing, Result, printable
+from dispatcher.channels.http import excerpt_of, failure, judge, start_of, time_limits
+from dispatcher.channels.masking import Mask
+from dispatcher.channels.port import ATTEMPT_TIMEOUT, Outcome, Outgoing, Result, printable
+from dispatcher.channels.signing import Keys, signature_headers
+from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
 from reminders.model.definition import Channel, Webhook
 from reminders.ports import Clock
-from reminders.urls import header_problem, origin, url_problem
+from reminders.urls import HTTPS_ONLY, Ports, header_problem, origin, url_problem
 
-TIMEOUT = timedelta(seconds=8)
-"""Of a whole attempt, name resolution included."""
-MAX_RESPONSE_BYTES = 64 * 1024
-"""Read so that the connection can be used again; of a longer answer the connection is closed."""
-MAX_RETRY_AFTER = timedelta(hours=6)
-"""However long the receiver asks for; `retry.max_age` bounds it as well."""
 USER_AGENT = "Tocsin/1"
-
-_RETRYABLE_4XX = frozenset((408, 425, 429))
-_NAMED_4XX = frozenset((408, 410, 425, 429))
+PAYLOAD_PART = "payload.json"
+MAX_BODY_BYTES = 68 * 1024
+"""A payload of 64 KiB, and what is around it."""
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -57,13 +56,13 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 _encode = msgspec.json.Encoder().encode
 
 
-def body_of(outgoing: Outgoing) -> bytes:
-    """The JSON that is sent. `params_json` goes in as it is."""
+def body_of(outgoing: Outgoing, payload: str | None = None) -> bytes:
+    """The JSON that is sent. `params_json`, or what a template made of it, goes in as it is."""
     occurrence = outgoing.occurrence
     return _encode(
         Payload(
             event_id=outgoing.delivery_key,
-            payload=msgspec.Raw(outgoing.params_json),
+            payload=msgspec.Raw(outgoing.params_json if payload is None else payload),
             reminder_id=outgoing.reminder_id,
             occurrence_id=occurrence.occurrence_id,
             planned_local=occurrence.planned_local,
@@ -93,29 +92,46 @@ def headers_of(outgoing: Outgoing, given: dict[str, str]) -> dict[str, str]:
     return headers
 
 
+class WebhookRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What this deployment allows and knows."""
+
+    allow_loopback_http: bool = False
+    ports: Ports = HTTPS_ONLY
+    keys: Keys = {}
+    """By namespace and `secret_id`."""
+    secrets: tuple[str, ...] = ()
+    """The same as they were written: nothing that is kept may hold one."""
+    tls: ssl.SSLContext | None = None
+    """None: the system's authorities."""
+    timeout: timedelta = ATTEMPT_TIMEOUT
+
+
 class WebhookSender:
     """Sends over one shared session. Enter it inside the running loop; leaving closes it."""
 
     def __init__(
         self,
         clock: Clock,
+        rules: WebhookRules | None = None,
         *,
-        allow_loopback_http: bool = False,
-        timeout: timedelta = TIMEOUT,
+        templates: Templates = NO_TEMPLATES,
         resolver: AbstractResolver | None = None,
     ) -> None:
         self._clock = clock
-        self._allow_loopback_http = allow_loopback_http
-        self._timeout = timeout
+        self._rules = rules or WebhookRules()
+        self._templates = templates
         self._resolver = resolver
+        self._mask = Mask(self._rules.secrets)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(
-                allow_loopback=self._allow_loopback_http, resolver=self._resolver
+                allow_loopback=self._rules.allow_loopback_http,
+                resolver=self._resolver,
+                tls=self._rules.tls,
             ),
-            timeout=aiohttp.ClientTimeout(total=self._timeout.total_seconds()),
+            timeout=time_limits(self._rules.timeout),
             cookie_jar=aiohttp.DummyCookieJar(),  # no receiver's cookies reach another
             auto_decompress=False,  # a small answer may unpack to a huge one
             trust_env=False,
@@ -140,105 +156,81 @@ class WebhookSender:
     async def send(self, outgoing: Outgoing) -> Result:
         """One POST."""
         target = _target(outgoing.channel)
+        problem = url_problem(
+            target.url,
+            allow_loopback_http=self._rules.allow_loopback_http,
+            ports=self._rules.ports,
+        )
+        if problem is not None:
+            return _refused("url_forbidden", problem)
+        keys = self._keys(outgoing, target)
+        if keys is None:
+            said = f"{outgoing.namespace} has no signing secret {target.secret_id}"
+            return _refused("secret_unknown", said)
+        try:
+            body = body_of(outgoing, await self._payload(outgoing))
+        except TemplateError as error:
+            return error.result
+        if len(body) > MAX_BODY_BYTES:
+            return _refused("payload_too_large", f"the body would have {len(body)} bytes")
+        headers = headers_of(outgoing, target.headers)
+        if keys:
+            headers |= signature_headers(keys, outgoing.delivery_key, self._clock.now(), body)
+        return await self._post(target, body, headers)
+
+    async def _post(self, target: Webhook, body: bytes, headers: dict[str, str]) -> Result:
         if self._session is None:
             raise RuntimeError("used outside its context")
-        problem = url_problem(target.url, allow_loopback_http=self._allow_loopback_http)
-        if problem is not None:
-            return Result(
-                outcome=Outcome.PERMANENT, error_class="url_forbidden", excerpt=printable(problem)
-            )
         try:
             async with self._session.post(
-                target.url,
-                data=body_of(outgoing),
-                headers=headers_of(outgoing, target.headers),
-                allow_redirects=False,
+                target.url, data=body, headers=headers, allow_redirects=False
             ) as response:
-                return judge(response, await _excerpt(response), self._clock.now())
+                start = await start_of(response)
+                excerpt = excerpt_of(start, self._mask_for(target)) if start else ""
+                return judge(response.status, response.headers, excerpt, self._clock.now())
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            return failure(error)
+            forbidden = _forbidden(error)
+            if forbidden is not None:
+                return _refused("url_forbidden", str(forbidden))
+            path = target.url.removeprefix(origin(target.url))  # often a secret by itself
+            return failure(error, self._mask_for(target).and_also([path]))
+
+    def _keys(self, outgoing: Outgoing, target: Webhook) -> Sequence[bytes] | None:
+        """What to sign with; None if it is not here."""
+        if target.secret_id is None:
+            return ()
+        return self._rules.keys.get((outgoing.namespace, target.secret_id)) or None
+
+    def _mask_for(self, target: Webhook) -> Mask:
+        return self._mask.and_also(target.headers.values()) if target.headers else self._mask
+
+    async def _payload(self, outgoing: Outgoing) -> str | None:
+        parts = await self._templates.render(outgoing, "webhook", (PAYLOAD_PART,))
+        rendered = parts.get(PAYLOAD_PART)
+        if rendered is None:
+            return None
+        try:
+            msgspec.json.decode(rendered)
+        except ValueError as error:
+            raise TemplateError("template_invalid", f"{PAYLOAD_PART} is no JSON") from error
+        return rendered
+
+
+def _refused(error_class: str, said: str) -> Result:
+    return Result(outcome=Outcome.PERMANENT, error_class=error_class, excerpt=printable(said))
+
+
+def _forbidden(error: BaseException) -> ForbiddenAddressError | None:
+    """What the guard said, wherever aiohttp put it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ForbiddenAddressError):
+            return cause
+        cause = cause.__cause__
+    return None
 
 
 def _target(channel: Channel) -> Webhook:
     if not isinstance(channel.target, Webhook):
         raise TypeError(f"not a webhook: {type(channel.target).__name__}")
     return channel.target
-
-
-async def _excerpt(response: aiohttp.ClientResponse) -> str:
-    """Reads the answer so that the connection can be kept, and gives its start."""
-    start, size = b"", 0
-    try:
-        async for chunk in response.content.iter_any():
-            if len(start) < 4 * EXCERPT_LENGTH:  # UTF-8: at most 4 bytes a character
-                start += chunk[: 4 * EXCERPT_LENGTH]
-            size += len(chunk)
-            if size > MAX_RESPONSE_BYTES:
-                response.close()
-                break
-    except (aiohttp.ClientError, TimeoutError):
-        response.close()  # the status has arrived, and it is what counts
-    return printable(start.decode(errors="replace"))
-
-
-def judge(response: aiohttp.ClientResponse, excerpt: str, now: datetime) -> Result:
-    """What a status means."""
-    status = response.status
-    if 200 <= status < 300:
-        return Result(outcome=Outcome.OK, acknowledged=True, status_code=status, excerpt=excerpt)
-    retryable = status >= 500 or status in _RETRYABLE_4XX
-    asked = response.headers.get("Retry-After") if retryable else None
-    return Result(
-        outcome=Outcome.TRANSIENT if retryable else Outcome.PERMANENT,
-        status_code=status,
-        error_class=f"http_{status}" if status in _NAMED_4XX else f"http_{status // 100}xx",
-        excerpt=excerpt,
-        retry_after=retry_after(asked, now) if asked else None,
-    )
-
-
-def retry_after(value: str, now: datetime) -> timedelta | None:
-    """RFC 9110 10.2.3: seconds or an HTTP date; at least 0 and bounded. None if it is neither."""
-    value = value.strip()
-    if value.isascii() and value.isdigit():
-        # Cut first: a number may have any length.
-        asked = timedelta(seconds=int(value[:9])) if len(value) <= 9 else MAX_RETRY_AFTER
-    else:
-        try:
-            at = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        if at.tzinfo is None:
-            return None
-        asked = at - now
-    return min(max(asked, timedelta(0)), MAX_RETRY_AFTER)
-
-
-def failure(error: Exception) -> Result:
-    """What an attempt without an answer means. Most may get better by themselves."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ForbiddenAddressError):
-            return Result(
-                outcome=Outcome.PERMANENT,
-                error_class="url_forbidden",
-                excerpt=printable(str(cause)),
-            )
-        cause = cause.__cause__
-    if isinstance(error, aiohttp.InvalidURL):
-        return Result(outcome=Outcome.PERMANENT, error_class="url_invalid")
-    return Result(
-        outcome=Outcome.TRANSIENT, error_class=_error_class(error), excerpt=printable(str(error))
-    )
-
-
-def _error_class(error: Exception) -> str:
-    """From the most specific on: aiohttp's errors are subclasses of one another."""
-    classes: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...] = (
-        (TimeoutError, "timeout"),
-        (aiohttp.ClientConnectorDNSError, "dns"),
-        ((aiohttp.ClientSSLError, ssl.SSLError), "tls"),
-        (aiohttp.ClientConnectorError, "connect"),
-        ((aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, OSError), "disconnected"),
-    )
-    return next((name for kind, name in classes if isinstance(error, kind)), "protocol")

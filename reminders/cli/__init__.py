@@ -3,9 +3,11 @@
 Three families of commands, declared in `app` and lazily backed by the other modules, so that a
 client command starts in a fraction of a second:
 
-client    `create` `get` `list` `cancel` `reschedule` `occurrences` `deliveries` `watch`: gRPC.
+client    `create` `get` `list` `cancel` `reschedule` `update` `pause` `resume` `occurrences`
+          `deliveries` `watch`: gRPC.
           `options` declares the flags, `requests` turns them into messages, `rpc` calls and
           explains failures, `render` shows answers, `watching` follows a reminder.
+          `preview` asks nobody: `previewing` computes here, by the same functions as the server.
 services  `scheduler` `scanner` `expander` `dispatcher` become `python -m <service>`;
           `migrate` and `config` run here.
 local     `up` and `demo` start processes (`stack`, `children`) and stop exactly those; `receiver`

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import typer
 
-from reminders.cli import client, operate
+from reminders.cli import changing, client, operate, preview, ringing
 from reminders.cli.failure import CommandError
 
 _TRACEBACK_VARIABLE = "TOCSIN_TRACEBACK"
@@ -20,6 +20,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 client.register(app)
+changing.register(app)
+ringing.register(app)
+preview.register(app)
 operate.register(app)
 
 

@@ -129,6 +129,25 @@ def cancel(
     )
 
 
+@with_options(Connection)
+def cancel_group(
+    connection: Connection, *, group: Annotated[str, Argument(metavar="GROUP", help="As created.")]
+) -> None:
+    """Cancel every reminder of a group that was created up to now, however many there are."""
+    from tocsin.v1.reminder_service_pb2 import CancelGroupRequest  # noqa: PLC0415
+
+    from reminders.cli import render, rpc  # noqa: PLC0415
+
+    request = CancelGroupRequest(namespace=connection.namespace, group_id=group)
+    with rpc.scheduler(connection) as stub:
+        answer = stub.CancelGroup(request, timeout=rpc.DEADLINE_S)
+    if connection.json:
+        render.print_json(answer)
+        return
+    until = answer.cancel_time.ToJsonString()
+    render.console().print(f"cancelled: what was created up to {until} will not be sent")
+
+
 @with_options(When, Connection)
 def reschedule(
     when: When,
@@ -243,6 +262,7 @@ def register(app: typer.Typer) -> None:
     for command in commands:
         app.command(rich_help_panel="Client")(command)
     app.command("list", rich_help_panel="Client")(list_reminders)
+    app.command("cancel-group", rich_help_panel="Client")(cancel_group)
 
 
 def _say_more(token: str) -> None:

@@ -13,8 +13,7 @@ from datetime import timedelta
 
 import structlog
 
-from dispatcher.channels.log import LogSender
-from dispatcher.channels.webhook import WebhookSender
+from dispatcher.channels.opening import open_channels
 from dispatcher.service import Dispatcher
 from dispatcher.settings import DispatcherSettings
 from expander.expansion import Expansion
@@ -24,6 +23,7 @@ from reminders.cli.stack import LOCAL_SHARDS, checked_settings, ensure_free
 from reminders.clock import SystemClock
 from reminders.config.settings import Settings, given_values
 from reminders.lifecycle import Reminders
+from reminders.lifecycle.request_limits import RequestLimits
 from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
 from reminders.platform import Limits, Platform
@@ -55,9 +55,7 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
     del stop
     platform = in_memory(settings)
     reminders = Reminders(platform)
-    async with WebhookSender(
-        platform.clock, allow_loopback_http=settings.allow_loopback_http
-    ) as webhook:
+    async with open_channels(settings, platform.clock) as senders:
         yield Everything(
             settings.grpc_address,
             {
@@ -67,6 +65,10 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
                     SchedulerSettings(
                         address=settings.grpc_address,
                         allow_loopback_http=settings.allow_loopback_http,
+                        limits=RequestLimits(
+                            min_interval=settings.rule_min_interval,
+                            horizon=settings.schedule_horizon,
+                        ),
                         max_creates=settings.scheduler_max_inflight,
                     ),
                     stores=list,
@@ -80,7 +82,8 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
                         per_destination=settings.dispatcher_destination_concurrency,
                     ),
                     reminders.changes.finish,
-                    {"webhook": webhook, "log": LogSender()},
+                    reminders.backfills.turn,
+                    senders,
                 ),
             },
         )

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from reminders.cli import zones
 from reminders.cli.failure import CommandError
 
 DataDir = Annotated[Path, Option("--data-dir", help="Data and logs of local servers and services.")]
@@ -48,6 +49,28 @@ def config(*, json: Annotated[bool, Option("--json", help="For programs.")] = Fa
     configuration.show(json=json)
 
 
+def shards(*, json: Annotated[bool, Option("--json", help="For programs.")] = False) -> None:
+    """Show who leads each shard, how far it is settled, and what waits in it.
+
+    From the stores, not from the processes. Exit code 1 if nobody leads some shard, or if a watermark
+    may not go on.
+    """
+    from reminders.cli import shards as looking  # noqa: PLC0415
+
+    looking.show(json=json)
+
+
+def rebuild() -> None:
+    """Write due entries again from the records, after nobody settled a shard for four weeks.
+
+    Reads every record, so it may take long; safe beside running services, and to repeat. A refused
+    watermark (`tocsin shards`) goes on after it.
+    """
+    from reminders.cli import rebuilding  # noqa: PLC0415
+
+    rebuilding.rebuild()
+
+
 def up(
     *,
     data_dir: DataDir = DEFAULT_DATA_DIR,
@@ -81,6 +104,9 @@ def register(app: typer.Typer) -> None:
     for service in (scheduler, scanner, expander, dispatcher, migrate):
         app.command(rich_help_panel="Operation")(service)
     app.command(rich_help_panel="Operation")(config)
+    app.command(rich_help_panel="Operation")(shards)
+    app.command(rich_help_panel="Operation")(rebuild)
+    app.add_typer(zones.zones, name="zones", rich_help_panel="Operation")
 
 
 def _become(service: str) -> None:

@@ -120,10 +120,9 @@ class When:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class What:
-    """Audience, channels, content."""
+class Content:
+    """Channels and content."""
 
-    user: Annotated[str, _option("--user", "Whom to remind: your id of the user.", _WHAT)]
     webhook: Annotated[list[str], _option("--webhook", "URL to POST to; repeatable.", _WHERE)] = (
         field(default_factory=list)
     )
@@ -141,6 +140,13 @@ class What:
     label: Annotated[
         list[str], _option("--label", "key=value, for yourself; repeatable.", _WHAT)
     ] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class What(Content):
+    """The same, and for whom."""
+
+    user: Annotated[str, _option("--user", "Whom to remind: your id of the user.", _WHAT)]
     group: Annotated[str | None, _option("--group", "A campaign, cancelled as a whole.", _WHAT)] = (
         None
     )
@@ -150,8 +156,19 @@ class What:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyFlags:
-    """Awkward dates, lateness, failures."""
+class NewContent(Content):
+    """The same, of which only what is given replaces anything."""
+
+    user: Annotated[str | None, _option("--user", "Whom to remind from now on.", _WHAT)] = None
+    clear: Annotated[
+        list[str],
+        _option("--clear", "A field to set to its default, as policies.gap; repeatable.", _WHAT),
+    ] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalendarFlags:
+    """Awkward dates."""
 
     gap: Annotated[str | None, _option("--gap", "next-valid | shift-forward | skip", _POLICIES)] = (
         None
@@ -164,6 +181,12 @@ class PolicyFlags:
         ),
     ] = None
     holidays: Annotated[str | None, _option("--holidays", "FR, US-CA, …", _POLICIES)] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyFlags(CalendarFlags):
+    """The same, lateness, failures."""
+
     catch_up: Annotated[str | None, _option("--catch-up", "latest | all | none", _POLICIES)] = None
     catch_up_max_age: Annotated[
         str | None, _option("--catch-up-max-age", "Of a missed occurrence.", _POLICIES)

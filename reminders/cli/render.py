@@ -74,7 +74,7 @@ def reminder_table(reminders: Sequence[pb.Reminder]) -> Table:
 def occurrence_table(occurrences: Sequence[pb.Occurrence]) -> Table:
     """Occurrences, a row each."""
     table = _table(
-        "OCCURRENCE", "STATUS", "PROMISED (local)", "RINGS (UTC)", "CLAIMED AFTER", "WHY"
+        "OCCURRENCE", "STATUS", "PROMISED (local)", "RINGS (UTC)", "CLAIMED AFTER", "WHY", "FROM"
     )
     for each in occurrences:
         local, instant = both_times(each)
@@ -87,9 +87,19 @@ def occurrence_table(occurrences: Sequence[pb.Occurrence]) -> Table:
             local,
             instant,
             claimed,
-            each.reason,
+            why_text(each),
+            word(pb.OccurrenceOrigin.Name(each.origin), "OCCURRENCE_ORIGIN_"),
         )
     return table
+
+
+def why_text(occurrence: pb.Occurrence) -> str:
+    """Why it did not ring; of a run, how far that went."""
+    if not occurrence.skipped_through_local:
+        return occurrence.reason
+    through = local_text(occurrence.skipped_through_local)
+    run = f"{occurrence.skipped_count or 'all'} skipped through {through}"
+    return f"{occurrence.reason}: {run}" if occurrence.reason else run
 
 
 def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:

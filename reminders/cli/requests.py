@@ -1,17 +1,19 @@
 """From flags to messages. What the server can judge is left to it."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
 from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.timestamp_pb2 import Timestamp
 from tocsin.v1 import reminder_pb2 as pb
-from tocsin.v1.reminder_service_pb2 import CreateReminderRequest
+from tocsin.v1.reminder_service_pb2 import CreateReminderRequest, UpdateReminderRequest
 
-from reminders.cli.options import PolicyFlags, What, When
+from reminders.cli.options import Content, NewContent, PolicyFlags, What, When
 from reminders.config.durations import parse_duration
 
 
@@ -99,7 +101,48 @@ def _zone(when: When) -> str:
     return when.zone
 
 
-def channels(what: What) -> list[pb.Channel]:
+def update_request(
+    namespace: str, reminder_id: str, new: NewContent, when: When, flags: PolicyFlags, **more: Any
+) -> UpdateReminderRequest:
+    """What is given, and the mask that names it."""
+    reminder = pb.Reminder(namespace=namespace, reminder_id=reminder_id)
+    paths = list(new.clear)
+    if new.user is not None:
+        reminder.user_id = new.user
+        paths.append("user_id")
+    if new.template is not None:
+        reminder.template_id = new.template
+        paths.append("template_id")
+    if new.label:
+        reminder.labels.update(pairs("--label", new.label))
+        paths.append("labels")
+    if new.param or new.params is not None:
+        reminder.params.update(payload(new))
+        paths.append("params")
+    if new.webhook or new.log or new.header:
+        reminder.channels.extend(channels(new))
+        paths.append("channels")
+    if any(getattr(when, each.name) for each in fields(when)):
+        reminder.schedule.CopyFrom(schedule(when))
+        paths.append("schedule")
+    if given := policies(flags):
+        reminder.policies.CopyFrom(given)
+        paths += [f"policies.{path}" for path in _set(given)]
+    if not paths:
+        raise typer.BadParameter("say what to change, such as --param amount=12 or --in 1h")
+    return UpdateReminderRequest(reminder=reminder, update_mask=FieldMask(paths=paths), **more)
+
+
+def _set(policies: pb.Policies) -> Iterator[str]:
+    """The paths of what is set: of the retry its own fields."""
+    for each, _ in policies.ListFields():
+        if each.name == "retry":
+            yield from (f"retry.{inner.name}" for inner, _ in policies.retry.ListFields())
+        else:
+            yield each.name
+
+
+def channels(what: Content) -> list[pb.Channel]:
     """Webhooks in order, then the log; further webhooks get an id of their own."""
     headers = pairs("--header", what.header)
     if headers and not what.webhook:
@@ -118,7 +161,7 @@ def channels(what: What) -> list[pb.Channel]:
     return found
 
 
-def payload(what: What) -> dict[str, Any]:
+def payload(what: Content) -> dict[str, Any]:
     """--params, with --param on top."""
     try:
         base = json.loads(what.params or "{}")

@@ -25,9 +25,10 @@ def shown(name: str, value: Any) -> str:
         case SecretStr():
             text = MASK
         case Mapping():
-            text = ",".join(f"{key}:{item}" if key else str(item) for key, item in value.items())
+            items = {key: shown("", item) for key, item in value.items()}
+            text = ",".join(f"{key}:{item}" if key else item for key, item in items.items())
         case list() | tuple():
-            text = ",".join(map(str, value))
+            text = ",".join(shown("", item) for item in value)
         case _:
             text = _without_password(str(value)) if name.endswith("_url") else str(value)
     return text

@@ -31,7 +31,7 @@ class Report:
 
     settings: list[InForce]
     versions: dict[str, str]
-    """Of Tocsin, Python and the time-zone data."""
+    """Of Tocsin, Python, the time-zone data and the holidays: what instants are computed with."""
     config_file: str
     """The file that was read; empty if there is none."""
     warnings: list[str]
@@ -61,6 +61,7 @@ def report() -> Report:
             "tocsin": version("tocsin-server"),
             "python": platform.python_version(),
             "zone data": tzdata.IANA_VERSION,
+            "holidays": version("holidays"),
         },
         config_file=str(config_file() or ""),
         warnings=unknown_variables(os.environ, Settings.model_fields),

@@ -15,6 +15,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from reminders.config.channels import ChannelSettings
 from reminders.config.durations import parse_duration
 from reminders.config.problems import ConfigError, Given, problem_of
 from reminders.config.sources import (
@@ -23,6 +24,7 @@ from reminders.config.sources import (
     config_file,
     read_config_file,
 )
+from reminders.sentinel_url import is_sentinel_url, parse_sentinel_url
 
 Service = Literal["scheduler", "scanner", "expander", "dispatcher"]
 
@@ -47,8 +49,10 @@ def _host_port(text: str, default_port: int | None = None) -> str:
 
 
 def _redis_url(text: str) -> str:
-    if urlsplit(text).scheme not in {"redis", "rediss", "unix"}:
-        raise ValueError("the URL starts with redis://, rediss:// or unix://")
+    if is_sentinel_url(text):
+        parse_sentinel_url(text)
+    elif urlsplit(text).scheme not in {"redis", "rediss", "unix"}:
+        raise ValueError("the URL starts with redis://, rediss://, unix:// or redis+sentinel://")
     return text
 
 
@@ -77,7 +81,7 @@ Replication = Annotated[
 ]
 
 
-class Settings(BaseSettings):
+class Settings(ChannelSettings):
     """What is in force, frozen. `load_settings` makes it; tests may pass values by keyword."""
 
     model_config = SettingsConfigDict(
@@ -102,7 +106,9 @@ class Settings(BaseSettings):
     cassandra_password: SecretStr | None = None
     """With the user name, or both unset."""
     redis_url: RedisUrl = "redis://127.0.0.1:6379/0"
-    """redis://[[user]:password@]host:port/database, rediss:// for TLS."""
+    """redis://[[user]:password@]host:port/database, rediss:// for TLS; or, to follow a fail-over,
+    redis+sentinel://[[user]:password@]host:port[,host:port…]/service[/database] with the sentinels.
+    """
 
     shards: int = Field(default=64, ge=1, le=4096)
     """Parts that the work is split into, 1 to 4096; must be what the keyspace stores."""
@@ -132,6 +138,14 @@ class Settings(BaseSettings):
     retention: Duration = timedelta(days=90)
     """How long ended reminders can still be read; a duration such as 90d."""
 
+    rule_min_interval: Annotated[Duration, Field(ge=timedelta(seconds=1), le=timedelta(days=1))] = (
+        timedelta(seconds=1)
+    )
+    """What must lie between two occurrences of a rule, 1s to 1d, such as 1m; others are refused."""
+    schedule_horizon: Annotated[Duration, Field(ge=timedelta(days=1), le=timedelta(days=5_479))] = (
+        timedelta(days=3_653)
+    )
+    """How far ahead a time, a delay or a rule's start may lie, 1d to 5479d (fifteen years)."""
     allow_loopback_http: bool = False
     """Whether webhooks may go to http://127.0.0.1: true only for development."""
     dispatcher_concurrency: int = Field(default=512, ge=1, le=100_000)

@@ -46,6 +46,8 @@ class RedisCoordination:
     ) -> Self:
         """Connect and read the time. `lookahead` and `margin` must be the same in every service.
 
+        `url`: `redis://…` names the server, `redis+sentinel://…` those who know it (`masters`).
+
         Raises:
             CoordinationUnavailable: no answer; trying again is the caller's business.
         """
@@ -58,6 +60,7 @@ class RedisCoordination:
             timeouts=timeouts,
         )
         try:
+            await coordination._clients.start()
             await coordination.clock.start()
         except BaseException:
             await coordination.close()
@@ -71,7 +74,8 @@ class RedisCoordination:
 
     async def inspect(self) -> list[Finding]:
         """The start-up checks."""
-        return await inspect_server(self._clients.commands)
+        masters = self._clients.masters
+        return await inspect_server(self._clients.commands, masters.view if masters else None)
 
     async def close(self) -> None:
         """Stop the clock and close every connection."""

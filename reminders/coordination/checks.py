@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from reminders.coordination.connection import send, translated
+from reminders.coordination.masters import MasterView
 
 OLDEST = (6, 2)
 
@@ -32,17 +33,24 @@ class Finding:
     """What to change, for a person."""
 
 
-async def inspect_server(
-    client: Redis, *, fail_over: timedelta = timedelta(seconds=10)
-) -> list[Finding]:
+FAIL_OVER = timedelta(seconds=10)
+"""When a replica is promoted, at the earliest, where no sentinel says so."""
+FEWEST_REPLICAS = 2
+FEWEST_SENTINELS = 3
+
+
+async def inspect_server(client: Redis, view: MasterView | None = None) -> list[Finding]:
     """Look at version, eviction, persistence and replication. Empty: all is well.
 
-    `fail_over`: when a replica is promoted, at the earliest; an isolated master must stop before.
+    `view`: what the sentinels say, where they are asked. An isolated master must stop before they
+    replace it.
     """
     with translated("start-up checks"):
         info: dict[str, Any] = await client.info()
         config = await _configuration(client)
-    found = [*_basics(info), *_persistence(info, config), *_replication(info, config, fail_over)]
+    found = [*_basics(info), *_persistence(info, config), *_replication(info, config, view)]
+    if view is not None:
+        found += _watched(view)
     if config.get("lazyfree-lazy-expire") == "no":
         found.append(
             _warn("slow_expiry", "set lazyfree-lazy-expire yes: freeing a busy minute takes 40 ms")
@@ -87,16 +95,17 @@ def _persistence(info: dict[str, Any], config: dict[str, str]) -> list[Finding]:
 
 
 def _replication(
-    info: dict[str, Any], config: dict[str, str], fail_over: timedelta
+    info: dict[str, Any], config: dict[str, str], view: MasterView | None
 ) -> list[Finding]:
     if info["role"] != "master":
         return [_refuse("replica", "point to the master: this server is a replica")]
     replicas = int(info["connected_slaves"])
     needed = int(config.get("min-replicas-to-write", 0))
-    if not replicas and not needed:
+    if not replicas and not needed and view is None:
         return []
+    fail_over = view.down_after if view else FAIL_OVER
     found = []
-    if replicas < 2:
+    if replicas < FEWEST_REPLICAS:
         found.append(
             _warn(
                 "replicas", f"{replicas} replicas: with fewer than two, a promoted one stands still"
@@ -115,6 +124,28 @@ def _replication(
     elif (lag := int(config["min-replicas-max-lag"])) == 0 or timedelta(seconds=lag) >= fail_over:
         remedy = f"set min-replicas-max-lag (it is {lag} s) below the fail-over time of {fail_over}"
         found.append(_refuse("isolation_lag", remedy))
+    return found
+
+
+def _watched(view: MasterView) -> list[Finding]:
+    """A replica that is down for an hour is no reason not to start; one that never was is."""
+    found = []
+    if view.replicas < FEWEST_REPLICAS:
+        found.append(
+            _refuse(
+                "replicas_known",
+                f"give the master {FEWEST_REPLICAS} replicas (the sentinels know {view.replicas}): "
+                "one that is promoted and has none itself takes no writes",
+            )
+        )
+    if view.sentinels < FEWEST_SENTINELS:
+        found.append(
+            _warn(
+                "sentinels",
+                f"run {FEWEST_SENTINELS} sentinels (there are {view.sentinels}): fewer have no "
+                "majority when one is lost",
+            )
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """First claims and what stops them: the Python side of `lua/claim.lua` and `lua/revoke.lua`."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 
 import msgspec
@@ -11,7 +11,7 @@ from reminders.coordination import keys
 from reminders.coordination.connection import Value, translated
 from reminders.coordination.instants import from_us, to_ms, to_us
 from reminders.coordination.scripts import Script
-from reminders.model.entry import DueEntry, EntryState, Kind
+from reminders.model.entry import DueEntry, EntryState
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer, Revocation
 
 MAX_BATCH = 1000
@@ -25,6 +25,9 @@ ANSWERS = {
     ord("V"): ClaimAnswer.VOID,
     ord("S"): ClaimAnswer.STALE,
 }
+
+ONLY_ASK = -1
+"""For `revoke.lua`, instead of a version."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -46,6 +49,7 @@ class RedisClaims:
         self._claim = Script("claim")
         self._refire = Script("refire")
         self._revoke = Script("revoke")
+        self._fence = Script("fence")
 
     async def claim(
         self, shard: int, token: str, copies: Sequence[Copy]
@@ -60,7 +64,6 @@ class RedisClaims:
             keys.lease(shard),
             keys.stream("jobs", shard),
             keys.stream("fires", shard),
-            keys.void_groups(shard),
         )
         args: tuple[Value, ...] = (
             token,
@@ -77,7 +80,7 @@ class RedisClaims:
         """The second argument of `claim.lua`, which describes it."""
         entries = [copy.state.entry for copy in copies]
         grouped = [
-            (place, entry.group_id, to_us(entry.record_created_at))
+            (place, keys.group(entry.namespace, entry.group_id), to_us(entry.record_created_at))
             for place, entry in enumerate(entries, 1)
             if entry.group_id is not None
         ]
@@ -90,15 +93,13 @@ class RedisClaims:
                 _runs(keys.fired_minute(entry.promised_at) for entry in entries),
                 [entry.dedupe_id for entry in entries],
                 [to_us(entry.key.ring_at) for entry in entries],
-                [
-                    to_us(copy.read_at) if entry.kind is Kind.OCCURRENCE else -1
-                    for copy, entry in zip(copies, entries, strict=True)
-                ],
+                [to_us(copy.read_at) if copy.voidable else -1 for copy in copies],
                 [entry.reminder_id for entry in entries],
                 [entry.version for entry in entries],
                 [place for place, copy in enumerate(copies, 1) if copy.recheck],
                 [place for place, entry in enumerate(entries, 1) if entry.recurs],
                 list(chain.from_iterable(grouped)),
+                keys.group_prefix(shard),
             )
         )
 
@@ -115,17 +116,47 @@ class RedisClaims:
         self, shard: int, reminder_id: str, *, through_version: int, entries: Sequence[DueEntry]
     ) -> Revocation:
         """Make entries up to a version void; see the port."""
+        return await self._ask("revoke", shard, reminder_id, through_version, entries)
+
+    async def claimed(self, shard: int, entries: Sequence[DueEntry]) -> Revocation:
+        """Only ask, in calls of at most `MAX_BATCH`; see the port."""
+        found = [
+            await self._ask("claimed", shard, "", ONLY_ASK, entries[first : first + MAX_BATCH])
+            for first in range(0, max(len(entries), 1), MAX_BATCH)
+        ]
+        # The oldest answer holds for all of them.
+        known = [one.known_since for one in found]
+        return Revocation(
+            claimed=frozenset().union(*(one.claimed for one in found)),
+            known_since=None if None in known else max(filter(None, known)),
+            server_now=found[0].server_now,
+        )
+
+    async def fence(
+        self, shards: Sequence[int], namespace: str, group_id: str, cancelled_at: datetime
+    ) -> None:
+        """In one round trip, however many shards; see the port."""
+        group = keys.group(namespace, group_id)
+        args = (to_us(cancelled_at), self._void_life_ms)
+        with translated("fence"):
+            await self._fence.run_each(
+                self._client, [((keys.group_prefix(shard) + group,), args) for shard in shards]
+            )
+
+    async def _ask(
+        self, step: str, shard: int, reminder_id: str, version: int, entries: Sequence[DueEntry]
+    ) -> Revocation:
         fired = keys.fired_prefix(shard)
         names = [keys.home(shard), keys.void_prefix(shard) + reminder_id]
         names += [f"{fired}{keys.fired_minute(entry.promised_at)}" for entry in entries]
         dedupe = [entry.dedupe_id for entry in entries]
-        with translated("revoke"):
-            moved, now_us, *claimed = await self._revoke.run(
-                self._client, names, (through_version, self._void_life_ms, *dedupe)
+        with translated(step):
+            known_us, now_us, *claimed = await self._revoke.run(
+                self._client, names, (version, self._void_life_ms, *dedupe)
             )
         return Revocation(
             claimed=frozenset(name for name, known in zip(dedupe, claimed, strict=True) if known),
-            moved=bool(moved),
+            known_since=None if known_us is None else from_us(int(known_us)),
             server_now=from_us(int(now_us)),
         )
 

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.connection import AbstractConnection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -21,7 +21,9 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from reminders.coordination.masters import MasterConnection, Masters, as_it_is
 from reminders.errors import CoordinationUnavailable
+from reminders.sentinel_url import is_sentinel_url, parse_sentinel_url
 
 Value = str | bytes | int | float
 """What a command may carry."""
@@ -82,6 +84,7 @@ class Lines:
     def __init__(self, pool: ConnectionPool) -> None:
         self._pool = pool
         self._idle: list[AbstractConnection] = []
+        self._made: list[AbstractConnection] = []
 
     async def call(self, packed: bytes, *, within: timedelta) -> Any:
         """The reply as it is; an error reply is raised. One caller has one connection."""
@@ -95,13 +98,14 @@ class Lines:
             self._idle.append(connection)  # one that failed has disconnected itself
 
     async def close(self) -> None:
-        """Close every connection."""
-        while self._idle:
-            await self._idle.pop().disconnect(nowait=True)
+        """Close every connection. Who waits on one gets an error; the next call connects anew."""
+        for connection in self._made:
+            await connection.disconnect(nowait=True)
 
     def _make(self) -> AbstractConnection:
         options = {**self._pool.connection_kwargs, "socket_timeout": None}
         made: AbstractConnection = self._pool.connection_class(**options)
+        self._made.append(made)
         return made
 
 
@@ -117,9 +121,25 @@ class Clients:
     commands: Redis
     blocking: Redis
     lines: Lines
+    masters: Masters | None
+    """None: the URL names the server itself."""
+
+    async def start(self) -> None:
+        """Find the master, where there are sentinels to ask."""
+        if self.masters is not None:
+            await self.masters.start(self._disconnect)
+
+    async def _disconnect(self) -> None:
+        """The server is another now: whoever waits for the old one's answer gets an error."""
+        for client in (self.commands, self.blocking):
+            with suppress(RedisError, OSError):  # closing failed; it is closed all the same
+                await client.connection_pool.disconnect(inuse_connections=True)
+        await self.lines.close()
 
     async def close(self) -> None:
         """Close every connection."""
+        if self.masters is not None:
+            await self.masters.close()
         await self.commands.aclose()
         await self.blocking.aclose()
         await self.lines.close()
@@ -128,41 +148,56 @@ class Clients:
 def open_clients(url: str, timeouts: Timeouts, *, connections: int = 32) -> Clients:
     """Make the pools; nothing is connected yet.
 
-    `connections`: so many commands at once, others queue for up to a time-out.
+    `url`: of a server, or of sentinels. `connections`: so many commands at once, others queue for
+    up to a time-out.
     """
+    masters, address = _address(url)
     operation = timeouts.operation.total_seconds()
     options = {
         "socket_connect_timeout": timeouts.connect.total_seconds(),
         "retry_on_error": [],
         "protocol": 2,  # replies as lists on every version
     }
-    commands = BlockingConnectionPool.from_url(
-        url,
-        socket_timeout=operation,
+    commands = BlockingConnectionPool(
         max_connections=connections,
         timeout=operation,
         retry=Retry(NoBackoff(), 0),
-        **options,
+        **{**options, "socket_timeout": operation, **address},
     )
-    blocking = ConnectionPool.from_url(
-        url,
-        socket_timeout=(timeouts.block + timeouts.operation).total_seconds(),
+    longest = (timeouts.block + timeouts.operation).total_seconds()
+    blocking = ConnectionPool(
         max_connections=MOST_BLOCKED,
         retry=Retry(NoBackoff(), 0),
-        **options,
+        **{**options, "socket_timeout": longest, **address},
     )
-    return Clients(commands=_client(commands), blocking=_client(blocking), lines=Lines(blocking))
+    return Clients(
+        commands=_client(commands),
+        blocking=_client(blocking),
+        lines=Lines(blocking),
+        masters=masters,
+    )
+
+
+def _address(url: str) -> tuple[Masters | None, dict[str, Any]]:
+    """Who knows the server, and what connections to it are made with."""
+    if not is_sentinel_url(url):
+        return None, dict(parse_url(url))
+    told = parse_sentinel_url(url)
+    masters = Masters(told)
+    return masters, {
+        "connection_class": MasterConnection,
+        "masters": masters,
+        "db": told.database,
+        "username": told.username,
+        "password": told.password,
+    }
 
 
 def _client(pool: ConnectionPool) -> Redis:
     client = Redis.from_pool(pool)
     for command in RAW_REPLIES:
-        client.set_response_callback(command, _as_it_is)
+        client.set_response_callback(command, as_it_is)
     return client
-
-
-def _as_it_is(response: Any, **kwargs: Any) -> Any:  # noqa: ARG001 (the client's protocol)
-    return response
 
 
 @contextmanager

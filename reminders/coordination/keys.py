@@ -30,9 +30,14 @@ def void_prefix(shard: int) -> str:
     return f"void:{{{shard}}}:"
 
 
-def void_groups(shard: int) -> str:
-    """Hash: group → cancelled_at in µs."""
-    return f"voidgroups:{{{shard}}}"
+def group_prefix(shard: int) -> str:
+    """Of the keys that make groups void; `group` follows."""
+    return f"voidgroup:{{{shard}}}:"
+
+
+def group(namespace: str, group_id: str) -> str:
+    """A group's name over all namespaces, which have no slash in theirs."""
+    return f"{namespace}/{group_id}"
 
 
 def stream(name: str, shard: int) -> str:

@@ -10,6 +10,7 @@ local processes. The steps of the local way, each in a module of its own:
     cassandra  configuration and start of a node        redis   the same for a redis-server
     process    a child that never outlives its parent   probe   "does it answer?", without a driver
     datadir    one run for each data folder, ports kept between runs
+    ring       several of each, with replicas and sentinels, to take down one by one
 
 Everything is synchronous and reports its long steps. Imported by the command line, the tests and
 the benchmarks, never by a service; it imports nothing else of this project.

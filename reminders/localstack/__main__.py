@@ -9,12 +9,20 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
 
 from reminders.localstack.failure import StepFailedError
-from reminders.localstack.provide import CASSANDRA_VARIABLE, REDIS_VARIABLE, provide
+from reminders.localstack.provide import (
+    CASSANDRA_VARIABLE,
+    REDIS_VARIABLE,
+    Endpoints,
+    provide,
+)
+from reminders.localstack.ring import ring
 
 INTERRUPTED: Final = 130  # as shells count a Ctrl-C
 
@@ -24,6 +32,22 @@ def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, signal.SIG_IGN)
     raise KeyboardInterrupt
+
+
+@contextmanager
+def _servers(arguments: argparse.Namespace, say: Callable[[str], None]) -> Iterator[Endpoints]:
+    if arguments.ring:
+        with ring(arguments.data_dir, progress=say) as servers:
+            yield servers.endpoints
+        return
+    with provide(
+        arguments.data_dir,
+        progress=say,
+        fresh=arguments.fresh,
+        cassandra_port=arguments.cassandra_port,
+        redis_port=arguments.redis_port,
+    ) as endpoints:
+        yield endpoints
 
 
 def main() -> int:
@@ -38,6 +62,11 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="begin with empty servers")
     parser.add_argument("--cassandra-port", type=int, help="default: as last time, else a free one")
     parser.add_argument("--redis-port", type=int, help="the same")
+    parser.add_argument(
+        "--ring",
+        action="store_true",
+        help="three Cassandra nodes, and a Redis with two replicas and sentinels; always fresh",
+    )
     arguments = parser.parse_args()
 
     def say(line: str) -> None:
@@ -47,17 +76,11 @@ def main() -> int:
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, _interrupt)
     try:
-        with provide(
-            arguments.data_dir,
-            progress=say,
-            fresh=arguments.fresh,
-            cassandra_port=arguments.cassandra_port,
-            redis_port=arguments.redis_port,
-        ) as endpoints:
+        with _servers(arguments, say) as endpoints:
             up = True  # before anybody can know, and send a signal
             print(f"export {CASSANDRA_VARIABLE}={endpoints.cassandra_hosts}")
             print(f"export {REDIS_VARIABLE}={endpoints.redis_url}", flush=True)
-            say("both answer; Ctrl-C stops them")
+            say("all answer; Ctrl-C stops them")
             threading.Event().wait()
     except StepFailedError as error:
         print(error, file=sys.stderr)

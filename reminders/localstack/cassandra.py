@@ -53,6 +53,7 @@ batch_size_fail_threshold: 1024KiB
 unlogged_batch_across_partitions_warn_threshold: 1000
 # Tests drop and truncate often; a snapshot each would only fill the disk.
 auto_snapshot: false
+hinted_handoff_enabled: {hints}
 """
 
 LOGGING: Final = """\
@@ -132,6 +133,8 @@ class CassandraSettings:
         seeds: addresses of the ring's first nodes; empty: the node is alone.
         heap: as Java's -Xmx takes it ("1G").
         commitlog_sync: a key of COMMITLOG_SYNC.
+        hints: whether the others keep what a node misses while it is down; without, it comes back
+            with old data.
     """
 
     directory: Path
@@ -141,6 +144,7 @@ class CassandraSettings:
     seeds: tuple[str, ...] = ()
     heap: str = "1G"
     commitlog_sync: str = "batch"
+    hints: bool = True
 
 
 def tuning_from_environment() -> tuple[str, str]:
@@ -177,6 +181,7 @@ def render(settings: CassandraSettings) -> str:
         seeds=",".join(f"{seed}:{settings.storage_port}" for seed in seeds),
         directory=settings.directory,
         commitlog_sync=COMMITLOG_SYNC[settings.commitlog_sync],
+        hints=str(settings.hints).lower(),
     )
 
 

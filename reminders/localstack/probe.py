@@ -46,8 +46,14 @@ def cassandra_answers(host: str, port: int) -> bool:
 
 
 def redis_answers(url: str) -> bool:
-    """Whether PING is answered: PONG, or a demand for a login. LOADING means not yet."""
+    """Whether PING is answered: PONG, or a demand for a login. LOADING means not yet.
+
+    Of several hosts (sentinels) one must answer.
+    """
     parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    if len(hosts) > 1:
+        return any(redis_answers(parts._replace(netloc=host).geturl()) for host in hosts)
     try:
         with socket.create_connection(
             (parts.hostname or "localhost", parts.port or REDIS_PORT), TIMEOUT_S

@@ -24,6 +24,7 @@ from reminders.localstack.process import ServerProcess
 
 CASSANDRA_VARIABLE: Final = "TOCSIN_CASSANDRA_HOSTS"
 REDIS_VARIABLE: Final = "TOCSIN_REDIS_URL"
+SENTINEL_SCHEME: Final = "redis+sentinel"
 LOOPBACK: Final = "127.0.0.1"
 START_TIMEOUT_S: Final = 240.0
 GIVEN_TIMEOUT_S: Final = 30.0
@@ -36,7 +37,7 @@ class Endpoints:
 
     Attributes:
         cassandra_hosts: "host:port[,host:port]".
-        redis_url: "redis://host:port/0".
+        redis_url: "redis://host:port/0", or "redis+sentinel://host:port[,host:port]/service".
     """
 
     cassandra_hosts: str
@@ -115,17 +116,19 @@ def given_url(value: str | None) -> str | None:
     """The URL of a Redis that runs already, checked; None if there is none.
 
     Raises:
-        StepFailedError: it is no redis:// URL.
+        StepFailedError: it is no URL of a Redis or of sentinels.
     """
     if not value or not value.strip():
         return None
     parts = urlsplit(value.strip())
-    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+    sentinels = parts.scheme == SENTINEL_SCHEME and parts.netloc and len(parts.path) > 1
+    if not sentinels and (parts.scheme not in ("redis", "rediss") or not parts.hostname):
         raise StepFailedError(
             step=f"read {REDIS_VARIABLE}",
             # The value is not shown: it may hold a password.
-            why="it is no redis:// or rediss:// URL with a host",
-            remedy="write it like redis://localhost:6379/0",
+            why="it is no redis:// or rediss:// URL with a host, nor one of sentinels",
+            remedy="write it like redis://localhost:6379/0, or "
+            "redis+sentinel://localhost:26379/service",
         )
     return value.strip()
 

@@ -37,20 +37,86 @@ hz 100
 lazyfree-lazy-expire yes
 """
 
+REPLICATED: Final = """\
+# A master that is cut off from its replicas stops taking writes before the sentinels replace it.
+min-replicas-to-write 1
+min-replicas-max-lag 2
+repl-ping-replica-period 1
+repl-diskless-sync-delay 0
+"""
+
+SENTINEL: Final = """\
+bind {host}
+port {port}
+dir "{directory}"
+daemonize no
+sentinel monitor {service} {master_host} {master_port} {quorum}
+sentinel down-after-milliseconds {service} {down_after_ms}
+sentinel failover-timeout {service} 10000
+sentinel parallel-syncs {service} 2
+"""
+
+DOWN_AFTER_MS: Final = 3000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedisSettings:
-    """Where a redis-server listens and keeps its data."""
+    """Where a redis-server listens and keeps its data.
+
+    Attributes:
+        replicated: it is one of several, and stops when it is alone.
+        replica_of: host and port of the master it begins with; None: it is the master, or alone.
+    """
 
     directory: Path
     host: str
     port: int
+    replicated: bool = False
+    replica_of: tuple[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelSettings:
+    """A sentinel, and the master that it watches first.
+
+    Attributes:
+        quorum: how many must find the master silent.
+        down_after_ms: for how long; more than `min-replicas-max-lag`.
+    """
+
+    directory: Path
+    host: str
+    port: int
+    service: str
+    master: tuple[str, int]
+    quorum: int
+    down_after_ms: int = DOWN_AFTER_MS
 
 
 def render(settings: RedisSettings) -> str:
     """The content of redis.conf."""
-    return CONFIGURATION.format(
+    rendered = CONFIGURATION.format(
         host=settings.host, port=settings.port, directory=settings.directory
+    )
+    if settings.replicated:
+        rendered += REPLICATED
+    if settings.replica_of is not None:
+        rendered += "replicaof {} {}\n".format(*settings.replica_of)
+    return rendered
+
+
+def render_sentinel(settings: SentinelSettings) -> str:
+    """The content of sentinel.conf, which the sentinel goes on writing to."""
+    host, port = settings.master
+    return SENTINEL.format(
+        host=settings.host,
+        port=settings.port,
+        directory=settings.directory,
+        service=settings.service,
+        master_host=host,
+        master_port=port,
+        quorum=settings.quorum,
+        down_after_ms=settings.down_after_ms,
     )
 
 
@@ -116,9 +182,23 @@ def launch(
     """Start it; does not wait until it answers."""
     settings.directory.mkdir(parents=True, exist_ok=True)
     configuration = settings.directory / "redis.conf"
-    configuration.write_text(render(settings))
+    if not (settings.replicated and configuration.exists()):  # sentinels write who is whose replica
+        configuration.write_text(render(settings))
     command = [str(server), str(configuration)]
     return start("Redis", command, output=settings.directory / "redis.log", keep_open=keep_open)
+
+
+def launch_sentinel(
+    server: Path, settings: SentinelSettings, *, keep_open: Sequence[int] = ()
+) -> ServerProcess:
+    """Start one with what it is told here: what an earlier run of it learned is forgotten."""
+    settings.directory.mkdir(parents=True, exist_ok=True)
+    configuration = settings.directory / "sentinel.conf"
+    configuration.write_text(render_sentinel(settings))
+    command = [str(server), str(configuration), "--sentinel"]
+    return start(
+        "Sentinel", command, output=settings.directory / "sentinel.log", keep_open=keep_open
+    )
 
 
 def _output(command: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 Start reading at `store` (what services wire in their `__main__`); then
 
-    records, due, users, ledger, dedup, progress    one port each; changes: LWTs of `records`
+    records, due, users, ledger, dedup, progress, fences    a port each; changes: LWTs of `records`
     rows            what every plain write puts into which table
     layout, expiry  where bodies go; how long rows stay
     writer          group commit: many callers' rows in few batches

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from reminders.buckets import MINUTE, minute_of
 from reminders.model.codec import decode_entry
-from reminders.model.entry import DueEntry, DueKey, EntryState, Fate
+from reminders.model.entry import DueEntry, DueKey, EntryState, Fate, unreadable
 from reminders.ports import Counts
 from reminders.storage.access import Access
 from reminders.storage.bridge import Row, translated
@@ -51,7 +53,7 @@ class CassandraDueEntries:
                 key.minute, key.shard, to_us(key.ring_at), key.entry_id
             )
             rows = await self._access.bridge.run(bound)
-        return _state(rows[0]) if rows and rows[0][0] is not None else None
+        return _state(key, rows[0]) if rows and rows[0][0] is not None else None
 
     async def slice(
         self,
@@ -70,7 +72,7 @@ class CassandraDueEntries:
             while len(found) < limit:
                 wanted = limit - len(found)
                 rows = await self._rows(minute, shard, lower, upper, wanted)
-                found += [_state(row[2:]) for row in rows if row[2] is not None]
+                found += [_state(_key(row, shard), row[2:]) for row in rows if row[2] is not None]
                 if len(rows) < wanted:
                     break
                 lower = rows[-1][:2]
@@ -105,7 +107,7 @@ class CassandraDueEntries:
         entries = handled = recurring = expanded = 0
         while True:
             rows = await self._rows(minute, shard, lower, upper, EXACT_PAGE)
-            states = [_state(row[2:]) for row in rows if row[2] is not None]
+            states = [_state(_key(row, shard), row[2:]) for row in rows if row[2] is not None]
             entries += len(states)
             handled += sum(state.handled_at is not None for state in states)
             recurring += sum(state.entry.recurs for state in states)
@@ -137,10 +139,18 @@ def _bounds(
     return lower, to_us(first + MINUTE if before is None else before)
 
 
-def _state(row: Row) -> EntryState:
+def _key(row: Row, shard: int) -> DueKey:
+    return DueKey(ring_at=from_us(row[0]), entry_id=row[1], shard=shard)
+
+
+def _state(key: DueKey, row: Row) -> EntryState:
     raw, fate, handled_at_us, expanded_at_us = row
+    try:
+        entry = decode_entry(raw)
+    except msgspec.DecodeError:  # of a newer release, or spoilt: the rest of the page still counts
+        entry = unreadable(key)
     return EntryState(
-        entry=decode_entry(raw),
+        entry=entry,
         raw=raw,
         fate=None if fate is None else Fate(fate),
         handled_at=None if handled_at_us is None else from_us(handled_at_us),

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from reminders.buckets import DUE_LIFE
 from reminders.model.definition import Recurring
 from reminders.model.entry import DueEntry
 from reminders.model.record import Record, Status
@@ -17,7 +18,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 SECOND_US = 1_000_000
 
-DUE_BACKSTOP = timedelta(days=28)
+DUE_BACKSTOP = DUE_LIFE
 """After ring_at. Distant: settling is what ends an entry, and the watermark stops at a minute that
 could have expired."""
 OUTCOME_SLACK = timedelta(minutes=1)

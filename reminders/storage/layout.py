@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from reminders.model.entry import DueEntry, Kind
+from reminders.model.entry import DueEntry, Kind, Origin
 
 INLINE_BODY_LIMIT = 2048
 """Bytes. Bodies up to this stand in the due entry, so that firing needs one read; larger ones would
@@ -22,5 +22,13 @@ def bare(entry: DueEntry) -> DueEntry:
 
 
 def due_form(entry: DueEntry) -> DueEntry:
-    """As the due entry holds it."""
-    return bare(entry) if body_by_reference(entry) else entry
+    """As the due entry holds it. A backfilled one is sent after a look at its record, which has
+    what a large body is made of.
+    """
+    large = entry.kind is Kind.BACKFILLED and len(entry.body) > INLINE_BODY_LIMIT
+    return bare(entry) if large or body_by_reference(entry) else entry
+
+
+def triggered(entry: DueEntry) -> bool:
+    """Whether a live entry belongs to a trigger rather than to the schedule."""
+    return entry.occurrence is not None and entry.occurrence.origin is Origin.TRIGGER

@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from reminders.buckets import before_schedule
 from reminders.model.codec import decode_change, decode_entry, decode_record
 from reminders.model.entry import DueEntry
 from reminders.model.record import Change, NewReminder, Record, Status, Stored
+from reminders.ports import Scanned
 from reminders.storage.access import Access
 from reminders.storage.bridge import Row, together, translated
 from reminders.storage.changes import Changes
+from reminders.storage.layout import triggered
 from reminders.storage.wire import Mutation
 from reminders.storage.writer import MAX_BYTES
 
@@ -19,6 +22,8 @@ OLDER_READ = 64
 """Live entries a page, where none of the first belongs to the record's version."""
 READ_TOGETHER = 20
 """Partitions a query of `read_many`."""
+FIRST_TOKEN = -(2**63)
+"""Before every token: Murmur3Partitioner gives this one to no partition."""
 
 
 class CassandraRecords:
@@ -83,13 +88,15 @@ class CassandraRecords:
             return None
         _, record_blob, changing, _ = rows[0]
         record = decode_record(record_blob)
-        live = [decode_entry(entry) for _, _, _, entry in rows if entry is not None]
+        entries = [decode_entry(entry) for _, _, _, entry in rows if entry is not None]
+        live, beside = _split(entries)
         if len(rows) == LIVE_READ and _lacks_current(record, live):
             live += await self._older(reminder_id, record, rows[-1][0])
         return Stored(
             record=record,
             live=tuple(live),
             change=None if changing is None else decode_change(changing),
+            beside=tuple(beside) if len(rows) < LIVE_READ else None,
         )
 
     async def _older(self, reminder_id: str, record: Record, after: str) -> list[DueEntry]:
@@ -100,10 +107,23 @@ class CassandraRecords:
         found: list[DueEntry] = []
         while True:
             rows = await self._access.bridge.run(statement.bind(reminder_id, after, OLDER_READ))
-            found += [decode_entry(entry) for _, entry in rows if entry is not None]
+            found += _split([decode_entry(entry) for _, entry in rows if entry is not None])[0]
             if len(rows) < OLDER_READ or not _lacks_current(record, found):
                 return found
             after = rows[-1][0]
+
+    async def beside(self, reminder_id: str) -> tuple[DueEntry, ...]:
+        """One query, unless very many wait: whoever adds one drops those that are done."""
+        statement = self._access.prepared["live_read_older"]
+        found: list[DueEntry] = []
+        after = before_schedule(reminder_id)
+        with translated("records.beside"):
+            while True:
+                rows = await self._access.bridge.run(statement.bind(reminder_id, after, OLDER_READ))
+                found += [decode_entry(entry) for _, entry in rows if entry is not None]
+                if len(rows) < OLDER_READ:
+                    return tuple(found)
+                after = rows[-1][0]
 
     async def begin(self, record: Record, change: Change) -> bool:
         """LWT: see `changes`."""
@@ -131,6 +151,38 @@ class CassandraRecords:
             rows = await self._access.bridge.run(statement.bind(reminder_id, entry_id))
         body: Any = rows[0][0] if rows else None
         return body if body is None else bytes(body)
+
+    async def scan(self, after: int | None, *, limit: int) -> Scanned:
+        """One query by token. Its limit counts rows, so the last partition may have come in part:
+        that one begins the next page.
+        """
+        rows_wanted = max(limit, LIVE_READ + 1)  # one whole partition at least
+        with translated("records.scan"):
+            statement = self._access.prepared["record_scan"]
+            rows = await self._access.bridge.run(
+                statement.bind(FIRST_TOKEN if after is None else after, LIVE_READ, rows_wanted)
+            )
+            more = len(rows) == rows_wanted
+            if more:
+                cut = rows[-1][0]
+                rows = [row for row in rows if row[0] != cut]
+            by_id: dict[str, list[Row]] = {}
+            for _, reminder_id, *row in rows:
+                by_id.setdefault(reminder_id, []).append(tuple(row))
+            found = await together([self._stored(*one) for one in by_id.items()])
+        return Scanned(
+            found=tuple(stored for stored in found if stored is not None),
+            through=rows[-1][0] if more else None,
+        )
+
+
+def _split(entries: list[DueEntry]) -> tuple[list[DueEntry], list[DueEntry]]:
+    """The schedule's live entries and those of triggers."""
+    live: list[DueEntry] = []
+    beside: list[DueEntry] = []
+    for entry in entries:
+        (beside if triggered(entry) else live).append(entry)
+    return live, beside
 
 
 def _lacks_current(record: Record, live: list[DueEntry]) -> bool:

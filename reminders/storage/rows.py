@@ -52,6 +52,8 @@ class Rows:
         self._user_delete = prepared["user_delete"].row
         self._ledger = prepared["ledger_put"].row
         self._progress = prepared["progress_put"].row
+        self._user_grouped = prepared["user_put_grouped"].row
+        self._fence = prepared["fence_put"].row
 
     def created(self, new: NewReminder) -> tuple[Mutation, Mutation]:
         """Two parts: the reminder's own partition; due entries and index rows.
@@ -139,14 +141,13 @@ class Rows:
         return [Mutation(row, 1)]
 
     def _user_row(self, entry: DueEntry, fire_at_us: int, user: bytes, stamp: int) -> bytes:
-        return self._user(
-            user,
-            bigint(fire_at_us),
-            text(entry.reminder_id),
-            text(entry.key.entry_id),
-            bigint_integer(to_us(entry.key.ring_at), entry.key.shard),
-            bigint_integer(stamp, self._expiry.index(fire_at_us)),
-        )
+        key = (user, bigint(fire_at_us), text(entry.reminder_id), text(entry.key.entry_id))
+        place = bigint_integer(to_us(entry.key.ring_at), entry.key.shard)
+        end = bigint_integer(stamp, self._expiry.index(fire_at_us))
+        if entry.group_id is None:
+            return self._user(*key, place, end)
+        created = bigint(to_us(entry.record_created_at))
+        return self._user_grouped(*key, place, text(entry.group_id), created, end)
 
     def unindexed(self, entry: DueEntry, user_id: str, stamp: int) -> list[Mutation]:
         """Deletes an index row."""
@@ -179,3 +180,9 @@ class Rows:
         """How far a shard is settled, stamped with the value."""
         value = to_us(settled_through)
         return Mutation(self._progress(integer_bigint(shard, value), bigint(value)), 1)
+
+    def fence(self, namespace: str, group_id: str, cancelled_at: datetime) -> Mutation:
+        """A cancelled group, stamped with the value."""
+        value = to_us(cancelled_at)
+        row = self._fence(text(namespace), text(group_id), bigint(value), bigint(value))
+        return Mutation(row, 1)

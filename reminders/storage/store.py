@@ -10,6 +10,7 @@ from reminders.storage.bridge import Bridge, translated
 from reminders.storage.dedup import CassandraDedupKeys
 from reminders.storage.due import CassandraDueEntries
 from reminders.storage.expiry import Expiry
+from reminders.storage.fences import CassandraFences
 from reminders.storage.ledger import CassandraLedger
 from reminders.storage.migrate import check
 from reminders.storage.progress import CassandraProgress
@@ -18,6 +19,7 @@ from reminders.storage.rows import Rows
 from reminders.storage.session import connect
 from reminders.storage.settings import StorageSettings
 from reminders.storage.statements import prepare
+from reminders.storage.sweeps import CassandraSweeps
 from reminders.storage.users import CassandraUserIndex
 from reminders.storage.wire import Prepared
 from reminders.storage.writer import GroupWriter
@@ -43,6 +45,8 @@ class CassandraStore:
         self.ledger = CassandraLedger(access)
         self.dedup = CassandraDedupKeys(access)
         self.progress = CassandraProgress(access)
+        self.fences = CassandraFences(access)
+        self.sweeps = CassandraSweeps(access)
 
     @classmethod
     async def connect(cls, settings: StorageSettings) -> Self:

@@ -49,6 +49,8 @@ class CassandraUserIndex:
                 fire_at=from_us(fire_at_us),
                 reminder_id=reminder_id,
                 key=DueKey(ring_at=from_us(ring_at_us), entry_id=entry_id, shard=shard),
+                group_id=group_id,
+                record_created_at=None if created_us is None else from_us(created_us),
             )
-            for fire_at_us, reminder_id, entry_id, ring_at_us, shard in rows
+            for fire_at_us, reminder_id, entry_id, ring_at_us, shard, group_id, created_us in rows
         ]

@@ -137,3 +137,45 @@ def test_bad_input_names_every_field_and_changes_nothing(tocsin: System) -> None
     assert "time_zone" in answer
     assert "url" in answer
     assert tocsin.json("list", "--user", "u8").get("reminders", []) == []
+
+
+def test_a_trigger_arrives_at_once_and_a_backfill_brings_what_was_missed(
+    tocsin: System, receiver: Receiver
+) -> None:
+    """Beside a rule that goes on; each under a key of its own, and on record as what it is."""
+    now = datetime.now(UTC)
+    local = (now - timedelta(hours=2, minutes=10)).strftime("%Y-%m-%dT%H:%M:%S")
+    created = tocsin.create(
+        *("create", "--user", "u-beside", "--rrule", "FREQ=HOURLY", "--start", local),
+        *("--zone", "UTC", "--webhook", receiver.url("beside")),
+    )
+    reminder_id = created["reminderId"]
+    ahead = [one["occurrenceId"] for one in created["nextOccurrences"]]
+    asked = ("trigger", reminder_id, "--request-id", "t1")
+    triggered = tocsin.json(*asked)["occurrence"]["occurrenceId"]
+    [request] = receiver.wait("beside")
+    assert request.body["occurrenceId"] == triggered
+    assert triggered.endswith("Z")
+    assert 0 <= request.lateness_s < 5
+    again = until(
+        lambda: (o := tocsin.json(*asked)["occurrence"])["status"].endswith("COMPLETED") and o,
+        "on record",
+    )
+    assert again["occurrenceId"] == triggered
+    begin = (now - timedelta(hours=1, minutes=30)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    dry = tocsin.json("backfill", reminder_id, "--from", begin, "--dry-run")
+    assert dry["occurrenceCount"] == "2"
+    tocsin.json("backfill", reminder_id, "--from", begin)
+    missed = {one["occurrenceId"] for one in dry["occurrences"]}
+    arrived = {one.body["occurrenceId"] for one in receiver.wait("beside", 3)}
+    assert arrived == {triggered, *missed}
+    got = tocsin.json("get", reminder_id)
+    assert [one["occurrenceId"] for one in got["nextOccurrences"]] == ahead
+
+    def origins() -> dict[str, str]:
+        rows = tocsin.json("occurrences", reminder_id)["occurrences"]
+        return {one["occurrenceId"]: one["origin"].rpartition("_")[2] for one in rows}
+
+    expected = {triggered: "TRIGGER"} | dict.fromkeys(missed, "BACKFILL")
+    until(lambda: expected.items() <= origins().items(), "all in the ledger")
+    assert len(receiver.at("beside")) == 3

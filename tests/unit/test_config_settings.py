@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from reminders.config.problems import ConfigError
 from reminders.config.report import report
 from reminders.config.settings import Service, Settings, load_settings
+from reminders.recurrence import holiday_data_version, zone_data_version
 
 
 @pytest.fixture(autouse=True)
@@ -156,14 +157,15 @@ def test_settings_are_frozen() -> None:
         settings.shards = 8
 
 
-def test_the_report_names_the_zone_data_and_misspelt_variables(
+def test_the_report_names_the_calendar_data_and_misspelt_variables(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What two operators compare when two processes disagree."""
     monkeypatch.setenv("TOCSIN_REDIS_URI", "redis://localhost")
     monkeypatch.setenv("TOCSIN_SOMETHING_ELSE_ENTIRELY", "1")
     found = report()
-    assert found.versions["zone data"].startswith("20")
+    assert found.versions["zone data"] == zone_data_version()
+    assert found.versions["holidays"] == holiday_data_version()
     assert found.warnings == ["TOCSIN_REDIS_URI is no setting; did you mean TOCSIN_REDIS_URL?"]
 
 
@@ -173,3 +175,24 @@ def test_each_service_has_a_health_port_of_its_own() -> None:
     services: tuple[Service, ...] = ("scheduler", "scanner", "expander", "dispatcher")
     ports = {settings.http_port(service) for service in services}
     assert ports == {9101, 9102, 9103, 9104}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RULE_MIN_INTERVAL", "500ms"),
+        ("RULE_MIN_INTERVAL", "2d"),
+        ("SCHEDULE_HORIZON", "12h"),
+        ("SCHEDULE_HORIZON", "7300d"),
+    ],
+)
+def test_a_limit_on_schedules_stays_within_what_can_be_stored(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    """The error says what is right."""
+    monkeypatch.setenv(f"TOCSIN_{name}", value)
+    with pytest.raises(ConfigError) as caught:
+        load_settings()
+    assert f"TOCSIN_{name}" in str(caught.value)
+    monkeypatch.setenv(f"TOCSIN_{name}", "1d")
+    assert getattr(load_settings(), name.lower()) == timedelta(days=1)

@@ -3,8 +3,8 @@
 -- KEYS[2] string  lease:{s}
 -- KEYS[3] stream  jobs:{s}
 -- KEYS[4] stream  fires:{s}
--- KEYS[5] hash    voidgroups:{s}: group -> cancelled_at in us
--- (fired:{s}:<minute> and void:{s}:<reminder> follow from the arguments: the same hash tag)
+-- (fired:{s}:<minute>, void:{s}:<reminder> and voidgroup:{s}:<group> follow from the arguments: the
+-- same hash tag)
 -- ARGV[1] string  token of the lease
 -- ARGV[2] blob    MessagePack array, see below
 -- ARGV[3..] blob  the encoded entries, n of them
@@ -16,10 +16,12 @@
 --  3 integer    life of a dedupe hash in ms        4 integer oldest age of a copy in us
 --  5 integers   runs: minute, how many entries promised in it follow, minute, how many, ...
 --  6 strings    dedupe ids                         7 integers ring_at
---  8 integers   read_at, or -1 where voids do not apply (anything but an occurrence)
+--  8 integers   read_at, or -1 where voids do not apply (anything but an occurrence, and what was
+--               marked as claimed: somebody was told that it rings)
 --  9 strings    reminder ids                      10 integers versions
 -- 11 integers   places of entries to be rechecked 12 integers places of entries that recur
 -- 13 array      place, group, the record's creation; place, group, ... of entries with a group
+-- 14 string     prefix of the group void keys
 --
 -- Order for an entry: never early, whatever else; then claimed before (void or not: it rings); then
 -- stale and void, which stop a first claim only. XADD comes before the dedupe write: an error does
@@ -39,9 +41,11 @@ local oldest = math.max(since, now - oldest_age)
 local recheck, recurs, cancelled = {}, {}, {}
 for _, place in ipairs(batch[11]) do recheck[place] = true end
 for _, place in ipairs(batch[12]) do recurs[place] = true end
-local grouped = batch[13]
+local grouped, group_prefix, fences = batch[13], batch[14], {}
 for at = 1, #grouped, 3 do
-  local fence = redis.call('HGET', KEYS[5], grouped[at + 1])
+  local group = grouped[at + 1]
+  if fences[group] == nil then fences[group] = redis.call('GET', group_prefix .. group) end
+  local fence = fences[group]
   if fence and grouped[at + 2] <= tonumber(fence) then cancelled[grouped[at]] = true end
 end
 
@@ -101,7 +105,7 @@ end
 
 local first = 1
 for at = 1, #runs, 2 do
-  local problem = claim_run(string.format('%.0f', runs[at]), first, first + runs[at + 1] - 1)
+  local problem = claim_run(whole(runs[at]), first, first + runs[at + 1] - 1)
   if problem then return problem end
   first = first + runs[at + 1]
 end

@@ -8,11 +8,17 @@ local function this_server()
   return run .. '.' .. replication
 end
 
--- The microseconds since 1970 since which this server is the shard's home; nil if it is not.
+-- In us since 1970: since when this server is the shard's home, and since when it has been so without
+-- a break, so that no claim after that can be missing here. nil if it is not the home.
 local function home_since(home_key)
-  local home = redis.call('HMGET', home_key, 'server', 'since_us')
+  local home = redis.call('HMGET', home_key, 'server', 'since_us', 'known_us')
   if home[1] ~= this_server() then return nil end
-  return tonumber(home[2])
+  return tonumber(home[2]), tonumber(home[3])
+end
+
+-- Of an instant in us: a number as the server writes it would lose digits.
+local function whole(number)
+  return string.format('%.0f', number)
 end
 
 local function now_us()

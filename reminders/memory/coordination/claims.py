@@ -1,11 +1,11 @@
 """Claims and revocations, in memory."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from reminders.buckets import minute_of
 from reminders.memory.coordination.server import Message, Server
-from reminders.model.entry import DueEntry, EntryState, Kind
+from reminders.model.entry import DueEntry, EntryState
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer, Revocation
 
 
@@ -52,15 +52,15 @@ class MemoryClaims:
         return answer
 
     def _may_claim(self, shard: int, copy: Copy) -> ClaimAnswer:
-        """Whether voids let a first claim pass. They stop occurrences only."""
+        """Whether voids let a first claim pass."""
         server, entry, now = self._server, copy.state.entry, self._server.clock.now()
-        if entry.kind is not Kind.OCCURRENCE:
+        if not copy.voidable:
             return ClaimAnswer.CLAIMED
         since = server.home_since(shard)
         if since is None or copy.read_at < max(since, now - self._oldest_age):
             return ClaimAnswer.STALE
         version, until = server.data.voids.get((shard, entry.reminder_id), (0, now))
-        fence = server.data.groups.get((shard, entry.group_id or ""))
+        fence = server.fence(shard, entry.namespace, entry.group_id) if entry.group_id else None
         fenced = fence is not None and entry.record_created_at <= fence
         if fenced or (until > now and entry.version <= version):
             return ClaimAnswer.VOID
@@ -89,14 +89,36 @@ class MemoryClaims:
             version, until = server.data.voids.get((shard, reminder_id), (0, now))
             version = max(version if until > now else 0, through_version)
             server.data.voids[shard, reminder_id] = (version, now + self._void_life)
-            return Revocation(
-                claimed=frozenset(
-                    entry.dedupe_id
-                    for entry in entries
-                    if entry.dedupe_id in server.jobs_of(shard, minute_of(entry.promised_at))
-                ),
-                moved=server.home_since(shard) is None,
-                server_now=now,
-            )
+            return self._known(shard, entries)
 
         return await self._server.step("revoke", work)
+
+    async def claimed(self, shard: int, entries: Sequence[DueEntry]) -> Revocation:
+        """Only ask."""
+        return await self._server.step("claimed", lambda: self._known(shard, entries))
+
+    def _known(self, shard: int, entries: Sequence[DueEntry]) -> Revocation:
+        server = self._server
+        return Revocation(
+            claimed=frozenset(
+                entry.dedupe_id
+                for entry in entries
+                if entry.dedupe_id in server.jobs_of(shard, minute_of(entry.promised_at))
+            ),
+            known_since=server.known_since(shard),
+            server_now=server.clock.now(),
+        )
+
+    async def fence(
+        self, shards: Sequence[int], namespace: str, group_id: str, cancelled_at: datetime
+    ) -> None:
+        """Make a group void on these shards."""
+
+        def work() -> None:
+            server, until = self._server, self._server.clock.now() + self._void_life
+            for shard in shards:
+                standing = server.fence(shard, namespace, group_id)
+                fence = cancelled_at if standing is None else max(standing, cancelled_at)
+                server.data.groups[shard, namespace, group_id] = (fence, until)
+
+        await self._server.step("fence", work)

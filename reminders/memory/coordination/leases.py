@@ -23,7 +23,7 @@ class MemoryLeases:
             if taken and server.home_since(shard) is not None:
                 return LeaseAnswer.LOST
             server.data.leases[shard] = (token, now + self._life)
-            server.data.homes[shard] = (server.identity, now)
+            server.settle_in(shard)
             return LeaseAnswer.HELD
 
         return await self._server.step("acquire", work)

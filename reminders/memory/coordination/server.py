@@ -51,10 +51,13 @@ class Data:
     """What a server holds, by shard; with each thing that ends, when."""
 
     leases: dict[int, tuple[str, datetime]] = field(default_factory=dict)
-    homes: dict[int, tuple[int, datetime]] = field(default_factory=dict)
+    homes: dict[int, tuple[int, datetime, datetime]] = field(default_factory=dict)
+    """The server's identity, since when it is the home, and since when without a break."""
     fired: dict[tuple[int, datetime], tuple[dict[str, str], datetime]] = field(default_factory=dict)
     voids: dict[tuple[int, str], tuple[int, datetime]] = field(default_factory=dict)
-    groups: dict[tuple[int, str], datetime] = field(default_factory=dict)
+    groups: dict[tuple[int, str, str], tuple[datetime, datetime]] = field(default_factory=dict)
+    """By shard, namespace and group: what was created up to then is void, and until when that
+    stands."""
     streams: dict[tuple[str, int], Stream] = field(default_factory=dict)
     members: dict[str, datetime] = field(default_factory=dict)
 
@@ -67,6 +70,8 @@ class Server:
         self.data = Data()
         self.identity = 1
         self.on_point = on_point
+        self.on_add: Callable[[str], None] | None = None
+        """Told the name of the stream after each append."""
         self._ids = count(1)
         self._changed = asyncio.Event()
 
@@ -110,8 +115,26 @@ class Server:
 
     def home_since(self, shard: int) -> datetime | None:
         """Since when this server is the shard's home; None if it is not."""
-        identity, since = self.data.homes.get(shard, (0, self.clock.now()))
-        return since if identity == self.identity else None
+        return self._home(shard)[0]
+
+    def known_since(self, shard: int) -> datetime | None:
+        """Since when it is so without a break; None if it is not."""
+        return self._home(shard)[1]
+
+    def settle_in(self, shard: int) -> None:
+        """Becomes the shard's home now, or once more."""
+        now = self.clock.now()
+        self.data.homes[shard] = (self.identity, now, self.known_since(shard) or now)
+
+    def _home(self, shard: int) -> tuple[datetime | None, datetime | None]:
+        identity, since, known = self.data.homes.get(shard, (0, None, None))
+        return (since, known) if identity == self.identity else (None, None)
+
+    def fence(self, shard: int, namespace: str, group_id: str) -> datetime | None:
+        """What of the group was created up to then is void."""
+        now = self.clock.now()
+        cancelled_at, until = self.data.groups.get((shard, namespace, group_id), (None, now))
+        return cancelled_at if until > now else None
 
     def holder(self, shard: int) -> str | None:
         """The token whose lease lives."""
@@ -137,6 +160,8 @@ class Server:
             stream.fresh.append(job_id)
         self._changed.set()
         self._changed = asyncio.Event()
+        if self.on_add is not None:
+            self.on_add(name)
         return job_id
 
     def jobs_of(self, shard: int, minute: datetime) -> dict[str, str]:

@@ -9,7 +9,7 @@ from reminders.memory.store.cells import Cell
 from reminders.memory.store.points import Hook, Points
 from reminders.memory.store.stamps import stamp_of
 from reminders.model.codec import encode
-from reminders.model.entry import DueEntry, DueKey, EntryState, Fate
+from reminders.model.entry import DueEntry, DueKey, EntryState, Fate, unreadable
 from reminders.ports import Counts
 from reminders.storage.layout import due_form
 
@@ -91,6 +91,11 @@ class MemoryDueEntries(Points):
         row = self._row(entry.key)
         row.entry.put(stored, stamp, raw)
         row.raw.put(raw, stamp, raw)
+
+    def spoil(self, key: DueKey) -> None:
+        """From now on nobody can decode the entry."""
+        row = self._row(key)
+        row.entry.value, row.raw.value = unreadable(key), b"\xc1"
 
     async def put(self, entries: Sequence[DueEntry], *, stamp: int) -> None:
         """At once."""

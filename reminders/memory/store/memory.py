@@ -4,10 +4,12 @@ from datetime import datetime
 
 from reminders.buckets import minute_of
 from reminders.memory.store.due import MemoryDueEntries
+from reminders.memory.store.fences import MemoryFences
 from reminders.memory.store.keys import MemoryDedupKeys, MemoryProgress
 from reminders.memory.store.ledger import MemoryLedger
 from reminders.memory.store.points import Hook, Points
 from reminders.memory.store.records import MemoryRecords
+from reminders.memory.store.sweeps import MemorySweeps
 from reminders.memory.store.users import MemoryUserIndex
 
 
@@ -26,6 +28,8 @@ class MemoryStore(Points):
         self.ledger = MemoryLedger(hook)
         self.dedup = MemoryDedupKeys(hook)
         self.progress = MemoryProgress(shards, minute_of(started_at), hook)
+        self.fences = MemoryFences(hook)
+        self.sweeps = MemorySweeps(hook)
 
     async def ping(self) -> None:
         """Always there, unless the hook says otherwise."""

@@ -1,5 +1,6 @@
 """Records and live entries."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from reminders.memory.store.cells import BY_CONSENSUS, Cell
@@ -9,7 +10,11 @@ from reminders.memory.store.users import MemoryUserIndex
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry
 from reminders.model.record import Change, NewReminder, Record, Stored
-from reminders.storage.layout import bare, body_by_reference
+from reminders.ports import Scanned
+from reminders.storage.layout import bare, body_by_reference, triggered
+
+LIVE_READ = 4
+"""As many rows as Cassandra's read brings: with fewer in all, it has seen the triggers' as well."""
 
 
 class _Live:
@@ -49,9 +54,22 @@ class _Reminder:
     def stored(self) -> Stored | None:
         if self.record.value is None:
             return None
-        entries = [live.entry.value for live in self.live.values() if live.entry.value]
-        entries.sort(key=lambda entry: entry.key.entry_id, reverse=True)
-        return Stored(record=self.record.value, live=tuple(entries), change=self.change)
+        entries, beside = self.entries()
+        return Stored(
+            record=self.record.value,
+            live=entries,
+            change=self.change,
+            beside=beside if len(entries) + len(beside) < LIVE_READ else None,
+        )
+
+    def entries(self) -> tuple[tuple[DueEntry, ...], tuple[DueEntry, ...]]:
+        """The schedule's live entries and those of triggers."""
+        found = [live.entry.value for live in self.live.values() if live.entry.value]
+        found.sort(key=lambda entry: entry.key.entry_id, reverse=True)
+        return (
+            tuple(entry for entry in found if not triggered(entry)),
+            tuple(entry for entry in found if triggered(entry)),
+        )
 
 
 class MemoryRecords(Points):
@@ -89,6 +107,12 @@ class MemoryRecords(Points):
         await self._point("records.read")
         reminder = self._reminders.get(reminder_id)
         return None if reminder is None else reminder.stored()
+
+    async def beside(self, reminder_id: str) -> tuple[DueEntry, ...]:
+        """All that there are."""
+        await self._point("records.beside")
+        reminder = self._reminders.get(reminder_id)
+        return reminder.entries()[1] if reminder is not None else ()
 
     async def read_many(self, reminder_ids: Iterable[str]) -> Mapping[str, Stored]:
         """In the order asked."""
@@ -153,3 +177,20 @@ class MemoryRecords(Points):
         reminder = self._reminders.get(reminder_id)
         live = reminder.live.get(entry_id) if reminder else None
         return live.body.value if live else None
+
+    async def scan(self, after: int | None, *, limit: int) -> Scanned:
+        """In the order of a hash of the ids, as Cassandra does it."""
+        await self._point("records.scan")
+        places = {_place(reminder_id): one for reminder_id, one in self._reminders.items()}
+        ahead = sorted(place for place in places if after is None or place > after)
+        page = ahead[:limit]
+        stored = (places[place].stored() for place in page)
+        return Scanned(
+            found=tuple(one for one in stored if one is not None),
+            through=page[-1] if len(ahead) > limit else None,
+        )
+
+
+def _place(reminder_id: str) -> int:
+    digest = hashlib.blake2b(reminder_id.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)

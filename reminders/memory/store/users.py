@@ -7,7 +7,7 @@ from datetime import datetime
 from reminders.memory.store.cells import Cell
 from reminders.memory.store.points import Hook, Points
 from reminders.model.codec import encode
-from reminders.model.entry import DueEntry, DueKey
+from reminders.model.entry import DueEntry
 from reminders.ports import IndexRow
 
 Place = tuple[datetime, str, str]
@@ -20,10 +20,10 @@ class _User:
     __slots__ = ("places", "rows")
 
     def __init__(self) -> None:
-        self.rows: dict[Place, Cell[DueKey]] = {}
+        self.rows: dict[Place, Cell[IndexRow]] = {}
         self.places: list[Place] = []
 
-    def row(self, place: Place) -> Cell[DueKey]:
+    def row(self, place: Place) -> Cell[IndexRow]:
         row = self.rows.get(place)
         if row is None:
             row = self.rows[place] = Cell()
@@ -38,7 +38,7 @@ class MemoryUserIndex(Points):
         super().__init__(hook)
         self._users: dict[tuple[str, str], _User] = {}
 
-    def _row(self, entry: DueEntry, user_id: str) -> Cell[DueKey] | None:
+    def _row(self, entry: DueEntry, user_id: str) -> Cell[IndexRow] | None:
         if entry.occurrence is None:
             return None
         user = self._users.setdefault((entry.namespace, user_id), _User())
@@ -47,8 +47,16 @@ class MemoryUserIndex(Points):
     def write(self, entry: DueEntry, user_id: str, stamp: int) -> None:
         """One row, without a point."""
         row = self._row(entry, user_id)
-        if row is not None:
-            row.put(entry.key, stamp, encode(entry.key))
+        if row is not None and entry.occurrence is not None:
+            grouped = entry.group_id is not None
+            value = IndexRow(
+                fire_at=entry.occurrence.fire_at,
+                reminder_id=entry.reminder_id,
+                key=entry.key,
+                group_id=entry.group_id,
+                record_created_at=entry.record_created_at if grouped else None,
+            )
+            row.put(value, stamp, encode(value))
 
     async def add(self, entries: Sequence[DueEntry], user_id: str, *, stamp: int) -> None:
         """At once. Entries that are no occurrence have no row."""
@@ -85,10 +93,10 @@ class MemoryUserIndex(Points):
         if after is not None:
             place = (after.fire_at, after.reminder_id, after.key.entry_id)
             first = max(first, bisect_right(user.places, place))
-        for fire_at, reminder_id, entry_id in user.places[first:]:
+        for place in user.places[first:]:
             if len(found) == limit:
                 break
-            key = user.rows[fire_at, reminder_id, entry_id].value
-            if key is not None:
-                found.append(IndexRow(fire_at=fire_at, reminder_id=reminder_id, key=key))
+            row = user.rows[place].value
+            if row is not None:
+                found.append(row)
         return found

@@ -129,10 +129,6 @@ class World(ABC):
         """The same data on a server that is no shard's home."""
 
     @abstractmethod
-    async def void_group(self, shard: int, group: str, cancelled_at: datetime) -> None:
-        """What a group cancel leaves."""
-
-    @abstractmethod
     async def lose_job(self, shard: int, job_id: str) -> None:
         """Remove it from the stream behind everybody's back."""
 
@@ -143,6 +139,10 @@ class World(ABC):
     async def hold(self, shard: int = 0, token: str = "t") -> None:
         """Make the lease held by `token`."""
         assert await self.coordination.leases.acquire(shard, token) is LeaseAnswer.HELD
+
+    async def void_group(self, group: str, cancelled_at: datetime, *shards: int) -> None:
+        """As a group cancel does, in the namespace of `state_of`."""
+        await self.coordination.claims.fence(shards or [0], "n", group, cancelled_at)
 
     async def claim(self, *copies: Copy, shard: int = 0, token: str = "t") -> Any:
         """Claim under the token of `hold`."""
@@ -181,9 +181,6 @@ class MemoryWorld(World):
 
     async def become_another(self) -> None:
         self.coordination.fail_over(self.coordination.replica())
-
-    async def void_group(self, shard: int, group: str, cancelled_at: datetime) -> None:
-        self.coordination.server.data.groups[shard, group] = cancelled_at
 
     async def lose_job(self, shard: int, job_id: str) -> None:
         self.coordination.server.stream("jobs", shard).messages.pop(job_id)
@@ -235,10 +232,6 @@ class RedisWorld(World):
     async def become_another(self) -> None:
         async for key in self.client.scan_iter("home:*"):
             await self.client.hset(key, "server", "another.server")
-
-    async def void_group(self, shard: int, group: str, cancelled_at: datetime) -> None:
-        us = round(cancelled_at.timestamp() * 1e6)
-        await self.client.hset(f"voidgroups:{{{shard}}}", group, str(us))
 
     async def lose_job(self, shard: int, job_id: str) -> None:
         await self.client.xdel(f"jobs:{{{shard}}}", job_id)

@@ -188,17 +188,3 @@ async def test_refire_hands_to_the_expanders_only(held: World) -> None:
     assert await held.coordination.claims.refire(0, "t", [state]) is LeaseAnswer.HELD
     assert [job.raw for job in await jobs_of(held, "fires")] == [state.raw]
     assert await jobs_of(held) == []
-
-
-async def test_a_cancelled_group_voids_what_was_created_until_then(held: World) -> None:
-    """By the record's creation, not the entry's; later records, other groups and retries pass."""
-    fence = held.now() - timedelta(hours=1)
-    await held.void_group(0, "g", fence)
-    copies = [
-        held.due(group_id="g", created_at=fence),
-        held.due(group_id="g", created_at=fence + MS),
-        held.due(group_id="other", created_at=fence),
-        held.due(created_at=fence),
-        held.due(group_id="g", created_at=fence, kind=Kind.RETRY),
-    ]
-    assert await held.claim(*copies) == VOID + CLAIMED * 4

@@ -2,11 +2,12 @@
 
 import asyncio
 import random
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
-from reminders.model.entry import Kind
+from reminders.model.entry import Fate, Kind
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer
 from tests.contract.coordination.conftest import OpenWorld
 from tests.contract.coordination.support import CLAIMED, MS, NO_WAIT, MemoryWorld, World
@@ -65,6 +66,65 @@ async def test_what_was_claimed_is_added_again_void_or_not(held: World) -> None:
     await held.lose_job(0, job.job_id)
     await held.coordination.claims.revoke(0, "r", through_version=1, entries=[])
     assert await held.claim(copy) == [ClaimAnswer.READDED]
+
+
+async def test_what_a_change_told_to_be_claimed_rings_at_once(held: World) -> None:
+    """In doubt a change answers "fired" and marks the entry: its own void must not hold that up."""
+    told, not_told = held.due(reminder_id="r"), held.due(reminder_id="r")
+    told = Copy(
+        state=replace(told.state, fate=Fate.CLAIMED),
+        read_at=held.now() - timedelta(days=1),
+        recheck=True,
+    )
+    assert told.state.entry.dedupe_id == not_told.state.entry.dedupe_id
+    await held.coordination.claims.revoke(0, "r", through_version=1, entries=[])
+    assert await held.claim(not_told) == VOID
+    assert await held.claim(told) == CLAIMED
+    (job,) = await held.coordination.jobs.read("c", [0], count=9, wait=NO_WAIT)
+    assert job.recheck
+    assert await held.claim(not_told) == [ClaimAnswer.DUPLICATE]
+
+
+async def test_asking_makes_nothing_void(held: World) -> None:
+    """Of many reminders at once, in one answer, as `revoke` tells it."""
+    claimed, open_ = held.due(), held.due()
+    assert await held.claim(claimed) == CLAIMED
+    entries = [claimed.state.entry, open_.state.entry]
+    found = await held.coordination.claims.claimed(0, entries)
+    assert found.claimed == {claimed.state.entry.dedupe_id}
+    assert found.known_since is not None
+    assert found.known_since <= found.server_now
+    assert await held.claim(open_) == CLAIMED
+    assert (await held.coordination.claims.claimed(0, [])).claimed == frozenset()
+
+
+async def test_what_is_known_begins_where_data_was_lost(held: World) -> None:
+    """Not with each lease: a hand-over loses nothing. Whoever asks can tell what may be missing."""
+    copy = held.due(reminder_id="r")
+    assert await held.claim(copy) == CLAIMED
+
+    async def known_since() -> datetime:
+        entries = [copy.state.entry]
+        found = await held.coordination.claims.revoke(0, "r", through_version=0, entries=entries)
+        assert (found.known_since is None) == found.moved
+        assert found.known_since is not None
+        return found.known_since
+
+    began = await known_since()
+    await held.elapse(5 * MS)
+    await held.coordination.leases.release(0, "t")
+    await held.hold(0, "next")
+    assert await known_since() == began
+    await held.lose_everything()
+    lost_at = held.now()
+    await held.elapse(5 * MS)
+    await held.hold(0, "after")
+    again = await known_since()
+    assert again > lost_at
+    await held.elapse(5 * MS)
+    await held.become_another()
+    await held.hold(0, "promoted")
+    assert await known_since() > again
 
 
 async def test_a_void_is_set_on_a_moved_server_too(held: World) -> None:

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
+from reminders.memory.store import MemoryStore
 from reminders.model.codec import decode_entry, encode
 from reminders.model.entry import DueEntry, EntryState, Fate, Kind
 from reminders.ports import Counts, Store
+from reminders.storage.session import connect
 from tests.contract.store.samples import (
     MS,
     SECOND,
@@ -235,3 +237,34 @@ async def test_an_outcome_without_entry_does_not_stand_for_an_open_one(store: St
     assert await store.due.counts(minute, 1) == Counts(
         entries=2, handled=1, recurring=0, expanded=0
     )
+
+
+async def test_what_can_not_be_decoded_spoils_no_page(
+    store: Store, request: pytest.FixtureRequest
+) -> None:
+    """It is told as unreadable, with its place and outcome; the others are as they are."""
+    minute = fresh_minute()
+    entries = [entry(minute + n * SECOND, shard=0, recurs=True) for n in range(3)]
+    await store.due.put(entries, stamp=stamp_now())
+    key = entries[1].key
+    if isinstance(store, MemoryStore):
+        store.due.spoil(key)
+    else:
+        settings = request.getfixturevalue("cassandra_settings")
+        cluster, session = connect(settings, settings.keyspace)
+        session.execute(
+            "UPDATE due SET entry = 0xc1 WHERE minute = %s AND shard = 0 AND ring_at_us = %s"
+            " AND entry_id = %s",
+            (key.minute, int(key.ring_at.timestamp()) * 1_000_000, key.entry_id),
+        )
+        cluster.shutdown()
+    await store.due.handled([entries[1]], at=minute)
+    states = await store.due.slice(minute, 0, limit=9)
+    assert [state.entry.key for state in states] == [one.key for one in entries]
+    kinds = [state.entry.kind for state in states]
+    assert kinds == [Kind.OCCURRENCE, Kind.UNREADABLE, Kind.OCCURRENCE]
+    assert states[1].handled_at == minute
+    assert states[1].entry.reminder_id == entries[1].reminder_id
+    read = await store.due.read(key)
+    assert read == states[1]
+    assert (await store.due.counts(minute, 0)).entries == 3

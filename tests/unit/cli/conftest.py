@@ -112,6 +112,21 @@ class FakeScheduler(service.ReminderServiceServicer):
     def RescheduleReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("RescheduleReminder", request, context)
 
+    def UpdateReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("UpdateReminder", request, context)
+
+    def PauseReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("PauseReminder", request, context)
+
+    def ResumeReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("ResumeReminder", request, context)
+
+    def TriggerReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("TriggerReminder", request, context)
+
+    def BackfillReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("BackfillReminder", request, context)
+
     def ListOccurrences(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("ListOccurrences", request, context)
 
@@ -140,6 +155,13 @@ def scheduler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[FakeS
             "RescheduleReminder": [
                 calls.RescheduleReminderResponse(reminder=Answers.stored(version=2))
             ],
+            "UpdateReminder": [calls.UpdateReminderResponse(reminder=Answers.stored(version=2))],
+            "PauseReminder": [
+                calls.PauseReminderResponse(
+                    reminder=Answers.stored(status=pb.REMINDER_STATUS_PAUSED, pause_reason="why")
+                )
+            ],
+            "ResumeReminder": [calls.ResumeReminderResponse(reminder=Answers.stored(version=3))],
             "ListOccurrences": [calls.ListOccurrencesResponse(occurrences=[Answers.occurrence()])],
             "ListDeliveries": [calls.ListDeliveriesResponse()],
         }

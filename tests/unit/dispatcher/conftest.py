@@ -76,6 +76,7 @@ class World:
         self.points: list[str] = []
         self.on_point: Callable[[str], Awaitable[None]] | None = None
         self.finished: list[str] = []
+        self.turned: list[DueEntry] = []
         self.store = MemoryStore(shards=2, started_at=AT, hook=self.point)
         limits = Limits(shards=2)
         self.coordination = MemoryCoordination(
@@ -99,6 +100,11 @@ class World:
         await self.point("finish")
         self.finished.append(reminder_id)
 
+    async def turn(self, page: DueEntry) -> None:
+        """What lifecycle provides."""
+        await self.point("turn")
+        self.turned.append(page)
+
     # --- dispatchers ------------------------------------------------------------------------------
 
     def runner(self) -> "Alone":
@@ -113,11 +119,13 @@ class World:
             reporter,
         )
         settler = Settler(self.platform, self.settings, reporter, sending=lambda: 0)
-        return Alone(self, JobRunner(self.platform, legs, settler, self.finish), settler)
+        made = (self.platform, legs, settler, self.finish, self.turn)
+        return Alone(self, JobRunner(*made), settler)
 
     def dispatcher(self) -> Dispatcher:
         """A whole one."""
-        return Dispatcher(self.platform, self.settings, self.finish, {"webhook": self.sender})
+        senders = {"webhook": self.sender}
+        return Dispatcher(self.platform, self.settings, self.finish, self.turn, senders)
 
     # --- reminders --------------------------------------------------------------------------------
 
@@ -263,12 +271,12 @@ class World:
         state = await self.store.due.read(entry.key)
         return state is not None and state.handled_at is not None
 
-    async def waiting(self, shard: int = 0) -> list[DueEntry]:
+    async def waiting(self, shard: int = 0, *, hours: int = 8) -> list[DueEntry]:
         """Due entries that are not handled, of the next hours."""
         found = []
         minute = AT
         on_point, self.on_point = self.on_point, None
-        while minute < AT + timedelta(hours=8):
+        while minute < AT + timedelta(hours=hours):
             states = await self.store.due.slice(minute, shard, limit=1000)
             found += [state.entry for state in states if state.handled_at is None]
             minute += timedelta(minutes=1)

@@ -217,3 +217,26 @@ async def test_after_a_crash_only_the_open_channel_is_sent_again(world: Any) -> 
     await world.runner().run(world.job(entry, deliveries=2))
     assert [s.channel.channel_id for s in world.sender.sent] == ["a", "b", "b"]
     assert (await world.row("b")).delivery is DeliveryStatus.CONFIRMED
+
+
+async def test_a_failure_that_ends_late_does_not_replace_a_success(worlds: Any) -> None:
+    """Two runs of one delivery: the first was thought dead and fails after the second went well.
+
+    Found by the simulation: Redis lost everything while a receiver did not answer, the trailing
+    scan added the job again, and the first attempt's time-out put `retrying` over `delivered`.
+    """
+    world = worlds()
+    entry = await world.reminder()
+    world.sender.results = [world.BUSY]
+
+    async def meanwhile(_outgoing: Any) -> None:
+        world.sender.on_send = None
+        world.clock.advance(timedelta(seconds=3))
+        world.sender.results.insert(0, world.OK)
+        await world.runner().run(world.job(entry, recheck=True))
+
+    world.sender.on_send = meanwhile
+    await world.runner().run(world.job(entry))
+    row = await world.row()
+    assert row.delivery is DeliveryStatus.CONFIRMED
+    assert await world.waiting() == [], "nothing is left to be sent"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from dispatcher.gate import RecordGate
 from reminders.errors import CoordinationUnavailable
 from reminders.model.entry import Fate, Kind
 from reminders.model.ledger import DeliveryStatus
@@ -39,6 +40,27 @@ def outcome(*, applied: bool, was_fired: bool) -> Outcome:
             ),
         ),
     )
+
+
+@pytest.mark.parametrize("fate", [None, Fate.CLAIMED])
+async def test_retries_of_a_cancelled_group_stop_by_themselves(
+    world: Any, fate: Fate | None
+) -> None:
+    """The fence is read, also where the entry was moved; one created after it goes on."""
+    retry = await due_retry(world)
+    grouped = replace(retry, group_id="g")
+    if fate is not None:
+        await world.store.due.mark([retry.key], fate, stamp=5)
+    await world.store.fences.put("default", "g", retry.record_created_at - timedelta(seconds=1))
+    gate = RecordGate(world.store, world.finish)
+    assert await gate.objection(grouped) is None
+    await world.store.fences.put("default", "g", retry.record_created_at)
+    assert await gate.objection(grouped) == "cancelled"
+    assert await gate.objection(retry) is None
+    await world.runner().run(world.job(grouped))
+    assert world.sender.sent == []
+    row = await world.row()
+    assert (row.delivery, row.reason) == (DeliveryStatus.CANCELLED, "cancelled")
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from reminders.buckets import shard_of
+from reminders.buckets import DUE_LIFE, TRUSTED_LIFE, shard_of
 from reminders.errors import StoreUnavailable
 from reminders.model.definition import At
 from reminders.model.entry import DueEntry, EntryState, Kind
 from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import Record, Status
 from reminders.ports import ClaimAnswer
+from scanner import examiner
 from tests.unit.lifecycle.world import (
     MINUTE,
     NOON,
@@ -351,3 +352,69 @@ async def test_shards_settle_for_themselves(world: World) -> None:
         reached = {shard: await world.settled_through(shard) for shard in range(4)}
     assert reached.pop(stuck) == NOON
     assert min(reached.values()) >= NOON + 6 * MINUTE
+
+
+# --- what nobody can read ---
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five minutes, for an hour."""
+    monkeypatch.setattr(examiner, "READABLE_WITHIN", 5 * MINUTE)
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_an_entry_that_nobody_can_read_comes_to_an_end(world: World) -> None:
+    """Its neighbours ring on time, and its minute settles after a while: till then a process of a
+    newer release may read it. The ledger says what became of it.
+    """
+    at = At(instant=NOON + 10 * SECOND)
+    spoilt, sound = await world.create(at), await world.create(at)
+    (entry,) = (await world.stored(spoilt)).current
+    world.store.due.spoil(entry.key)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 5 * MINUTE)
+        assert [name.split(".")[0] for name in world.rings] == [sound]
+        assert await world.settled_through() == NOON
+        await world.clock.run_until(NOON + 7 * MINUTE)
+    assert await world.settled_through() > NOON + MINUTE
+    (row,) = await world.ledger(spoilt)
+    assert (row.ended, row.reason) == (OccurrenceStatus.FAILED, "unreadable")
+    assert entry.occurrence is not None
+    assert row.occurrence.occurrence_id == entry.occurrence.occurrence_id
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_rule_outlives_an_entry_that_nobody_can_read(world: World) -> None:
+    """It goes on from its other one."""
+    reminder_id = await world.create(every("FREQ=MINUTELY"))
+    later = (await world.stored(reminder_id)).current[1]
+    world.store.due.spoil(later.key)
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 5 * MINUTE)
+        assert len(world.rings) == 4
+        await world.clock.run_until(NOON + 9 * MINUTE)
+    assert await world.settled_through() > NOON + 3 * MINUTE
+
+
+# --- a minute that may have lost entries ---
+
+
+async def test_the_watermark_does_not_pass_what_may_have_expired(world: World) -> None:
+    """After four weeks in which nobody settled, empty says nothing. What is due now rings all the
+    same; once somebody who looked into the records has moved the stored watermark, it goes on.
+    """
+    world.clock.move_to(NOON + DUE_LIFE)
+    scanner = scanner_of(world)
+    soon = await world.create(At(instant=world.now + 20 * SECOND))
+    async with at_work(world, scanner):
+        await world.clock.run_until(NOON + DUE_LIFE + 5 * MINUTE)
+        assert [name.split(".")[0] for name in world.rings] == [soon]
+        assert await world.settled_through() == NOON
+        assert scanner._refused == [0]
+        with behind_the_scenes():
+            rebuilt = NOON + DUE_LIFE - TRUSTED_LIFE + MINUTE
+            await world.store.progress.advance(0, rebuilt)
+        await world.clock.run_until(NOON + DUE_LIFE + 8 * MINUTE)
+        assert scanner._refused == []
+    assert await world.settled_through() > NOON + DUE_LIFE + MINUTE

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from reminders.buckets import TRUSTED_LIFE
 from scanner.trail import LONGEST_WAIT, STRETCH, TRAIL, Stretch, Trail
 from tests.unit.lifecycle.world import DAY, HOUR, MINUTE, NOON, SECOND
 
@@ -123,3 +124,29 @@ def test_a_look_at_a_stretch_that_grew_old_meanwhile_counts_for_nothing() -> Non
     trail.due(NOON + MINUTE + GRACE)
     trail.looked(stretch, settled=True, now=NOON + MINUTE + GRACE)
     assert any(s.final and s.minute == NOON for s in trail.due(NOON + MINUTE + GRACE))
+
+
+def test_a_stuck_minute_holds_the_watermark_until_it_is_too_old() -> None:
+    """It is open for weeks. The minutes behind it are settled, and its own is refused in the end,
+    though it is settled at last: by then it may have lost entries.
+    """
+    trail = Trail(NOON, GRACE)
+    late = NOON + TRUSTED_LIFE
+    for now in (NOON + 10 * MINUTE, late - MINUTE):
+        for stretch in trail.due(now):
+            trail.looked(stretch, settled=stretch.minute != NOON, now=now)
+    assert (trail.settled_through, trail.refused) == (NOON, False)
+    look(trail, late)
+    assert (trail.settled_through, trail.refused) == (NOON, True)
+    assert all(stretch.minute != NOON for stretch in trail.due(late + MINUTE)), "looked at once"
+    trail.go_on_from(NOON + MINUTE)
+    assert not trail.refused
+    assert trail.settled_through > NOON + MINUTE
+
+
+def test_a_minute_that_is_settled_in_time_is_passed() -> None:
+    """The last instant at which it may be."""
+    trail = Trail(NOON, GRACE)
+    look(trail, NOON + TRUSTED_LIFE - SECOND)
+    assert trail.settled_through > NOON + MINUTE
+    assert not trail.refused

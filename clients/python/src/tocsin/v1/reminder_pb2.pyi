@@ -182,6 +182,32 @@ PUSH_PROVIDER_FCM: PushProvider.ValueType  # 1
 PUSH_PROVIDER_APNS: PushProvider.ValueType  # 2
 Global___PushProvider: _TypeAlias = PushProvider  # noqa: Y015
 
+class _OccurrenceOrigin:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OccurrenceOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OccurrenceOrigin.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OCCURRENCE_ORIGIN_UNSPECIFIED: _OccurrenceOrigin.ValueType  # 0
+    OCCURRENCE_ORIGIN_SCHEDULE: _OccurrenceOrigin.ValueType  # 1
+    """The reminder's time or rule names it."""
+    OCCURRENCE_ORIGIN_TRIGGER: _OccurrenceOrigin.ValueType  # 2
+    """TriggerReminder: one ring beside the schedule."""
+    OCCURRENCE_ORIGIN_BACKFILL: _OccurrenceOrigin.ValueType  # 3
+    """BackfillReminder: the rule names it, and it rang long after its time."""
+
+class OccurrenceOrigin(_OccurrenceOrigin, metaclass=_OccurrenceOriginEnumTypeWrapper):
+    """Why an occurrence is."""
+
+OCCURRENCE_ORIGIN_UNSPECIFIED: OccurrenceOrigin.ValueType  # 0
+OCCURRENCE_ORIGIN_SCHEDULE: OccurrenceOrigin.ValueType  # 1
+"""The reminder's time or rule names it."""
+OCCURRENCE_ORIGIN_TRIGGER: OccurrenceOrigin.ValueType  # 2
+"""TriggerReminder: one ring beside the schedule."""
+OCCURRENCE_ORIGIN_BACKFILL: OccurrenceOrigin.ValueType  # 3
+"""BackfillReminder: the rule names it, and it rang long after its time."""
+Global___OccurrenceOrigin: _TypeAlias = OccurrenceOrigin  # noqa: Y015
+
 class _OccurrenceStatus:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -306,7 +332,10 @@ class Reminder(_message.Message):
     until topics are served.
     """
     template_id: _builtins.str
-    """Named to the receiver; Tocsin does not render it. At most 128 bytes. Default: none."""
+    """What e-mail, SMS, push and webhook payloads are rendered from, where the operator has a template
+    of that name for the channel; webhooks are told the name in any case. At most 128 bytes.
+    Default: none; people then read `title` and `text` of the params.
+    """
     dedup_key: _builtins.str
     """At most one reminder per namespace for a key, as long as its record exists (cancelled ones
     included). A second create with the same content answers the first one's reminder; with other
@@ -481,13 +510,19 @@ class Recurrence(_message.Message):
     MAX_OCCURRENCES_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     rrule: _builtins.str
-    """An RFC 5545 RRULE value, with or without "RRULE:". COUNT and UNTIL may stand in it or in the
-    fields below, not both; answers have them below.
+    """An RFC 5545 RRULE value, with or without "RRULE:"; or one of the words yearly, monthly,
+    weekly, daily, hourly, which take month, day, weekday and time from the start. COUNT and
+    UNTIL (a UTC date-time, 20261224T080000Z) may stand in it or in the fields below, not both;
+    answers have them below. No DTSTART, RDATE or EXDATE lines: the fields below are those.
     """
     cron: _builtins.str
-    """Five-field cron, or @hourly, @daily, @weekly, @monthly, @yearly."""
+    """Five-field cron, with names, ranges, steps, lists, "L", "LW", "5L", "5#2" and "?"; or @hourly,
+    @daily, @weekly, @monthly, @yearly. If one of the two day fields starts with a star both must
+    match, otherwise either. A wildcard hour goes by elapsed time.
+    """
     start: _builtins.str
-    """First local time, "2026-12-07T09:00" (seconds allowed): DTSTART, at most ten years ahead.
+    """First local time, "2026-12-07T09:00" (seconds allowed): DTSTART, at most ten years ahead (or
+    what the deployment sets).
     Required with rrule; with cron the default is the time of the create.
     """
     time_zone: _builtins.str
@@ -496,11 +531,11 @@ class Recurrence(_message.Message):
     """Ends after this many occurrences, at most 999,999,999. 0: no such end."""
     @_builtins.property
     def exdates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Local times that are left out, as `start`. At most 500."""
+        """Local times that are left out, as `start` (no bare dates). At most 500."""
 
     @_builtins.property
     def rdates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Local times that are added, as `start`. At most 500."""
+        """Local times that are added, as `start`, in the zone of the rule. At most 500."""
 
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
@@ -704,10 +739,13 @@ class WebhookChannel(_message.Message):
     HEADERS_FIELD_NUMBER: _builtins.int
     SECRET_ID_FIELD_NUMBER: _builtins.int
     url: _builtins.str
-    """HTTPS, a public host, at most 2,048 bytes. Loopback HTTP only where the configuration says so."""
+    """HTTPS, a public host, at most 2,048 bytes; ports 443 and 8443 unless the configuration names
+    others. Loopback HTTP only where the configuration says so.
+    """
     secret_id: _builtins.str
-    """Which signing secret of the namespace to use. Default: none. Refused with SIGNING_UNAVAILABLE
-    until signing is served.
+    """Which signing secret of the namespace to use, by its name in the configuration. The request
+    then carries `webhook-timestamp`, `webhook-signature` (Standard Webhooks) and `x-signature`.
+    One that is not configured is refused with SECRET_UNKNOWN. Default: none, unsigned.
     """
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
@@ -732,16 +770,18 @@ Global___WebhookChannel: _TypeAlias = WebhookChannel  # noqa: Y015
 
 @_typing.final
 class EmailChannel(_message.Message):
-    """Refused with CHANNEL_UNAVAILABLE until e-mail is served."""
+    """Text, and HTML where a template has it. Refused with CHANNEL_UNAVAILABLE where e-mail is not served."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TO_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """An address. Default: that of the user's recipient record."""
+    """One plain address, ASCII (an IDN as xn--…), at most 254 characters. Without one it is refused
+    with NO_ADDRESS: recipient records are not served yet.
+    """
     subject: _builtins.str
-    """Default: none."""
+    """One line, at most 512 bytes; a template's goes before it. Default: `title` of the params."""
     def __init__(
         self,
         *,
@@ -758,13 +798,13 @@ Global___EmailChannel: _TypeAlias = EmailChannel  # noqa: Y015
 
 @_typing.final
 class SmsChannel(_message.Message):
-    """Refused with CHANNEL_UNAVAILABLE until SMS is served."""
+    """Refused with CHANNEL_UNAVAILABLE where SMS is not served."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TO_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """E.164, such as "+33123456789". Default: that of the user's recipient record."""
+    """E.164, such as "+33123456789". Without one: NO_ADDRESS, as in EmailChannel."""
     def __init__(
         self,
         *,
@@ -780,16 +820,16 @@ Global___SmsChannel: _TypeAlias = SmsChannel  # noqa: Y015
 
 @_typing.final
 class PushChannel(_message.Message):
-    """Refused with CHANNEL_UNAVAILABLE until push is served."""
+    """Refused with CHANNEL_UNAVAILABLE where push is not served."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TO_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """A device token. Default: those of the user's recipient record."""
+    """A device token. Without one: NO_ADDRESS, as in EmailChannel."""
     provider: Global___PushProvider.ValueType
-    """Default: decided by the recipient record."""
+    """Whose token it is. Required."""
     def __init__(
         self,
         *,
@@ -840,6 +880,11 @@ class Occurrence(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     ZONE_DATA_VERSION_FIELD_NUMBER: _builtins.int
     TARGET_COUNT_FIELD_NUMBER: _builtins.int
+    HOLIDAY_DATA_VERSION_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
+    SKIPPED_THROUGH_LOCAL_FIELD_NUMBER: _builtins.int
+    SKIPPED_THROUGH_TIME_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     reminder_id: _builtins.str
     occurrence_id: _builtins.str
@@ -862,6 +907,17 @@ class Occurrence(_message.Message):
     """The IANA release that the instant was computed with, such as "2026a"."""
     target_count: _builtins.int
     """How many deliveries it has: the channels, or the subscribers of a topic."""
+    holiday_data_version: _builtins.str
+    """The edition of holidays that its day was computed with, such as "0.109"; empty where the
+    reminder uses no holiday calendar.
+    """
+    origin: Global___OccurrenceOrigin.ValueType
+    skipped_count: _builtins.int
+    """Where a whole run was skipped, for the same reason: how many they are, this one included (0: too
+    many to count), and the last one's planned local time and instant. What of them was backfilled
+    since is listed by itself. Empty otherwise.
+    """
+    skipped_through_local: _builtins.str
     @_builtins.property
     def planned_time(self) -> _timestamp_pb2.Timestamp:
         """The instant of planned_local: the promise."""
@@ -874,6 +930,8 @@ class Occurrence(_message.Message):
     def claim_time(self) -> _timestamp_pb2.Timestamp:
         """When a scanner claimed it; unset before."""
 
+    @_builtins.property
+    def skipped_through_time(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
         self,
         *,
@@ -892,10 +950,15 @@ class Occurrence(_message.Message):
         reason: _builtins.str = ...,
         zone_data_version: _builtins.str = ...,
         target_count: _builtins.int = ...,
+        holiday_data_version: _builtins.str = ...,
+        origin: Global___OccurrenceOrigin.ValueType = ...,
+        skipped_count: _builtins.int = ...,
+        skipped_through_local: _builtins.str = ...,
+        skipped_through_time: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fire_time", b"fire_time", "planned_time", b"planned_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fire_time", b"fire_time", "planned_time", b"planned_time", "skipped_through_time", b"skipped_through_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fire_time", b"fire_time", "fold", b"fold", "namespace", b"namespace", "nominal_local", b"nominal_local", "occurrence_id", b"occurrence_id", "planned_local", b"planned_local", "planned_time", b"planned_time", "reason", b"reason", "reminder_id", b"reminder_id", "reminder_version", b"reminder_version", "status", b"status", "target_count", b"target_count", "time_zone", b"time_zone", "zone_data_version", b"zone_data_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fire_time", b"fire_time", "fold", b"fold", "holiday_data_version", b"holiday_data_version", "namespace", b"namespace", "nominal_local", b"nominal_local", "occurrence_id", b"occurrence_id", "origin", b"origin", "planned_local", b"planned_local", "planned_time", b"planned_time", "reason", b"reason", "reminder_id", b"reminder_id", "reminder_version", b"reminder_version", "skipped_count", b"skipped_count", "skipped_through_local", b"skipped_through_local", "skipped_through_time", b"skipped_through_time", "status", b"status", "target_count", b"target_count", "time_zone", b"time_zone", "zone_data_version", b"zone_data_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -979,14 +1042,19 @@ class Attempt(_message.Message):
     STATUS_CODE_FIELD_NUMBER: _builtins.int
     ERROR_CLASS_FIELD_NUMBER: _builtins.int
     EXCERPT_FIELD_NUMBER: _builtins.int
+    OUTCOME_UNKNOWN_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """From 1."""
     status_code: _builtins.int
-    """HTTP status; 0 if there was none."""
+    """HTTP status, or the reply of a mail server; 0 if there was none."""
     error_class: _builtins.str
     """Empty if it went well; "outcome_unknown" if a crash hid the answer."""
     excerpt: _builtins.str
-    """The start of the answer's body, at most 256 characters."""
+    """The start of the answer's body, at most 256 characters, secrets masked."""
+    outcome_unknown: _builtins.bool
+    """It was sent, and nobody knows whether it was taken: the answer was lost, or a crash hid it. An
+    attempt that follows may be a repeat, under the same delivery key.
+    """
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -1000,10 +1068,11 @@ class Attempt(_message.Message):
         status_code: _builtins.int = ...,
         error_class: _builtins.str = ...,
         excerpt: _builtins.str = ...,
+        outcome_unknown: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "error_class", b"error_class", "excerpt", b"excerpt", "number", b"number", "start_time", b"start_time", "status_code", b"status_code"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "error_class", b"error_class", "excerpt", b"excerpt", "number", b"number", "outcome_unknown", b"outcome_unknown", "start_time", b"start_time", "status_code", b"status_code"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -430,8 +430,9 @@ class UpdateReminderRequest(_message.Message):
 
     @_builtins.property
     def update_mask(self) -> _field_mask_pb2.FieldMask:
-        """Of user_id, schedule, policies (and its fields, such as policies.gap), channels, template_id,
-        params, labels. Required. A field that is named and not set takes its default.
+        """Of user_id, schedule, policies (and its fields, such as policies.gap or
+        policies.retry.max_age), channels, template_id, params, labels. Required. A field that is named
+        and not set takes its default. Another one is refused with FIELD_IMMUTABLE or FIELD_UNKNOWN.
         """
 
     def __init__(
@@ -618,7 +619,9 @@ class TriggerReminderRequest(_message.Message):
     reminder_id: _builtins.str
     """Required."""
     request_id: _builtins.str
-    """For retries of this very call: one id, one ring. At most 128 bytes. Default: none."""
+    """For retries of this very call: one id, one ring, within 7 days. Without one, every call rings. At
+    most 128 bytes. Default: none.
+    """
     def __init__(
         self,
         *,
@@ -641,7 +644,9 @@ class TriggerReminderResponse(_message.Message):
     OCCURRENCE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def occurrence(self) -> _reminder_pb2.Occurrence:
-        """The one that rings now; its id ends in "Z"."""
+        """The one that rings now; its id ends in "Z". To a repeat: the same, with what became of it.
+        "Cancelled" if a cancel or pause stopped it before anybody was told.
+        """
 
     def __init__(
         self,
@@ -671,16 +676,22 @@ class BackfillReminderRequest(_message.Message):
     reminder_id: _builtins.str
     """Required: of a reminder with a recurrence."""
     validate_only: _builtins.bool
-    """Answers what would ring, and changes nothing. Default false."""
+    """Answers what the range holds, and changes nothing. Default false."""
     request_id: _builtins.str
-    """For retries of this very call. At most 128 bytes. Default: none."""
+    """For retries of this very call, within 7 days: the same id with the same range is the same
+    backfill, with another range it fails with REQUEST_ID_CONFLICT. At most 128 bytes. Default: none.
+    """
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
-        """Occurrences planned at this instant or later. Required."""
+        """Occurrences planned at this instant or later. Required. What lies before the rule's start is
+        empty.
+        """
 
     @_builtins.property
     def end_time(self) -> _timestamp_pb2.Timestamp:
-        """And before this one, which must not lie ahead. Default: now."""
+        """And before this one: later than start_time by at most 366 days, and not ahead (TIME_AHEAD).
+        Default: now.
+        """
 
     def __init__(
         self,
@@ -706,21 +717,27 @@ class BackfillReminderResponse(_message.Message):
 
     OCCURRENCE_COUNT_FIELD_NUMBER: _builtins.int
     OCCURRENCES_FIELD_NUMBER: _builtins.int
+    OCCURRENCE_COUNT_CAPPED_FIELD_NUMBER: _builtins.int
     occurrence_count: _builtins.int
-    """How many occurrences the rule names in the range; those that rang already do not ring again."""
+    """How many occurrences the rule names in the range, exact to 10,000; those that rang already do
+    not ring again, but are counted. Those that are not planned yet, after downtime, are not.
+    """
+    occurrence_count_capped: _builtins.bool
+    """True if there are more than occurrence_count; all of them ring."""
     @_builtins.property
     def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[_reminder_pb2.Occurrence]:
-        """The first of them, at most 100."""
+        """The first of them, at most 100, as planned."""
 
     def __init__(
         self,
         *,
         occurrence_count: _builtins.int = ...,
         occurrences: _abc.Iterable[_reminder_pb2.Occurrence] | None = ...,
+        occurrence_count_capped: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrence_count", b"occurrence_count", "occurrences", b"occurrences"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrence_count", b"occurrence_count", "occurrence_count_capped", b"occurrence_count_capped", "occurrences", b"occurrences"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -784,7 +801,7 @@ class PreviewOccurrencesRequest(_message.Message):
     """1–1,000. Default 10."""
     @_builtins.property
     def schedule(self) -> _reminder_pb2.Schedule:
-        """Required."""
+        """Required. Checked as in a create."""
 
     @_builtins.property
     def policies(self) -> _reminder_pb2.Policies:
@@ -792,8 +809,8 @@ class PreviewOccurrencesRequest(_message.Message):
 
     @_builtins.property
     def after(self) -> _timestamp_pb2.Timestamp:
-        """Occurrences strictly after this instant. Default: for a recurrence with a start, its beginning;
-        else now.
+        """Occurrences strictly after this instant, of a reminder that is created then: a delay, and the
+        count of a rule, begin there. Default: for a recurrence with a start, its beginning; else now.
         """
 
     def __init__(
@@ -818,21 +835,39 @@ class PreviewOccurrencesResponse(_message.Message):
 
     OCCURRENCES_FIELD_NUMBER: _builtins.int
     ZONE_DATA_VERSION_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
+    HOLIDAY_DATA_VERSION_FIELD_NUMBER: _builtins.int
     zone_data_version: _builtins.str
     """The IANA release that the instants were computed with, such as "2026a"."""
+    stopped: _builtins.str
+    """Why the search was given up before the end, for a person: what is rare takes work, and that is
+    bounded. Go on with `after` at the last occurrence. Empty if it was not given up.
+    """
+    holiday_data_version: _builtins.str
+    """The edition of holidays that the days were computed with, such as "0.109"; empty where no holiday
+    calendar decides.
+    """
     @_builtins.property
     def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreviewedOccurrence]:
-        """Soonest first; fewer than asked for where the schedule ends."""
+        """Soonest first; fewer than asked for where the schedule ends, or where `stopped` says why."""
+
+    @_builtins.property
+    def left_out(self) -> _containers.RepeatedCompositeFieldContainer[Global___LeftOutOccurrence]:
+        """What the policies SKIP leave out up to the last of the occurrences, soonest first; at most 1,000."""
 
     def __init__(
         self,
         *,
         occurrences: _abc.Iterable[Global___PreviewedOccurrence] | None = ...,
         zone_data_version: _builtins.str = ...,
+        left_out: _abc.Iterable[Global___LeftOutOccurrence] | None = ...,
+        stopped: _builtins.str = ...,
+        holiday_data_version: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrences", b"occurrences", "zone_data_version", b"zone_data_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holiday_data_version", b"holiday_data_version", "left_out", b"left_out", "occurrences", b"occurrences", "stopped", b"stopped", "zone_data_version", b"zone_data_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -863,9 +898,11 @@ class PreviewedOccurrence(_message.Message):
     utc_offset: _builtins.str
     """What the zone is ahead of UTC then: "+02:00"."""
     policy: _builtins.str
-    """The policy that acted, a stable word such as "gap_next_valid"; empty if none did."""
+    """The policy that acted, a stable word such as "gap_next_valid"; two are separated by a comma:
+    "missing_day_clamp,gap_next_valid". Empty if none did.
+    """
     note: _builtins.str
-    """The same in words that can be passed on; empty if none did."""
+    """The same in English sentences that can be passed on; empty if none did."""
     @_builtins.property
     def planned_time(self) -> _timestamp_pb2.Timestamp:
         """The instant of planned_local."""
@@ -890,6 +927,42 @@ class PreviewedOccurrence(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PreviewedOccurrence: _TypeAlias = PreviewedOccurrence  # noqa: Y015
+
+@_typing.final
+class LeftOutOccurrence(_message.Message):
+    """A local time that the rule names and a policy leaves out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRENCE_ID_FIELD_NUMBER: _builtins.int
+    NOMINAL_LOCAL_FIELD_NUMBER: _builtins.int
+    TIME_ZONE_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    NOTE_FIELD_NUMBER: _builtins.int
+    occurrence_id: _builtins.str
+    """What it would have been in Occurrence: "20260229T090000" for 29 February 2026."""
+    nominal_local: _builtins.str
+    """The local time that the rule named; for a missing day, on the month's last day."""
+    time_zone: _builtins.str
+    policy: _builtins.str
+    """As in PreviewedOccurrence: "gap_skip", "missing_day_skip"."""
+    note: _builtins.str
+    def __init__(
+        self,
+        *,
+        occurrence_id: _builtins.str = ...,
+        nominal_local: _builtins.str = ...,
+        time_zone: _builtins.str = ...,
+        policy: _builtins.str = ...,
+        note: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["nominal_local", b"nominal_local", "note", b"note", "occurrence_id", b"occurrence_id", "policy", b"policy", "time_zone", b"time_zone"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LeftOutOccurrence: _TypeAlias = LeftOutOccurrence  # noqa: Y015
 
 @_typing.final
 class ListOccurrencesRequest(_message.Message):

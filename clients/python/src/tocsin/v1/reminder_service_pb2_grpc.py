@@ -167,15 +167,19 @@ class ReminderServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RescheduleReminder(self, request, context):
-        """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has.
+        """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has. A paused
+        one stays paused. COUNT and max_occurrences count from here.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpdateReminder(self, request, context):
-        """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
-        rule goes on strictly after the last local time that it has emitted.
+        """Replaces the fields that the mask names, in a new version; the whole is checked as a create is.
+        What has fired stays in the ledger, a one-shot that has answers ALREADY_FIRED, and a paused one
+        stays paused. A rule goes on strictly after the last local time that it has emitted. Without a
+        new schedule the occurrences stay (under other policies for awkward dates: their local times),
+        and COUNT goes on; with another schedule it rings from now on, and COUNT counts from here.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -183,29 +187,41 @@ class ReminderServiceServicer:
 
     def PauseReminder(self, request, context):
         """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
-        starts; retries stop as well. Pausing a paused one changes its reason.
+        starts; retries stop as well. Pausing a paused one changes its reason. A paused one is in no list,
+        and is kept for as long as it is paused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ResumeReminder(self, request, context):
-        """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger.
+        """Lets a paused reminder ring again; one that is not paused is answered as it is. Of a rule, what
+        fell into the pause does not ring: it is in the ledger as one run, "skipped" with the reason
+        "paused", and uses up nothing of COUNT. A one-shot whose time has passed rings at once, unless
+        that is longer ago than expire_after: then it is "expired" in the ledger, with the same reason.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TriggerReminder(self, request, context):
-        """Fires once now, beside the schedule, which goes on unchanged.
+        """Fires once now, beside the schedule, which goes on unchanged; on record when this answers. A
+        paused reminder may be triggered (it stays silent otherwise), and one that has fired, as long as
+        it is kept (90 days, unless configured otherwise); a cancelled or failed one answers
+        ALREADY_ENDED. Late, it rings until expire_after has passed, also of a rule. A cancel or pause
+        stops it as it stops the rest, and says whether it had fired; other changes let it ring.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def BackfillReminder(self, request, context):
-        """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
-        at the pace of the catch-up lane, behind everything that is due.
+        """Rings those occurrences of a past range that the reminder's rule, as it is now, names and that
+        have not rung: whatever was tried once, with whatever outcome, is not. Behind everything that is
+        due, at most 100 a second, oldest first; neither superseded nor too old for a policy. On record
+        when this answers. Any change of the reminder ends it, and what is not sent by then stays
+        silent: ask again for the rest. NOT_RECURRING without a rule, REMINDER_PAUSED while it is paused,
+        ALREADY_ENDED once it is cancelled or failed.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

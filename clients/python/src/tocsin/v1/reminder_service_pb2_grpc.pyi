@@ -56,22 +56,41 @@ class ReminderServiceStub:
     CancelReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelReminderRequest, _reminder_service_pb2.CancelReminderResponse]
     """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
     RescheduleReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.RescheduleReminderRequest, _reminder_service_pb2.RescheduleReminderResponse]
-    """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has."""
+    """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has. A paused
+    one stays paused. COUNT and max_occurrences count from here.
+    """
     UpdateReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.UpdateReminderRequest, _reminder_service_pb2.UpdateReminderResponse]
-    """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
-    rule goes on strictly after the last local time that it has emitted.
+    """Replaces the fields that the mask names, in a new version; the whole is checked as a create is.
+    What has fired stays in the ledger, a one-shot that has answers ALREADY_FIRED, and a paused one
+    stays paused. A rule goes on strictly after the last local time that it has emitted. Without a
+    new schedule the occurrences stay (under other policies for awkward dates: their local times),
+    and COUNT goes on; with another schedule it rings from now on, and COUNT counts from here.
     """
     PauseReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.PauseReminderRequest, _reminder_service_pb2.PauseReminderResponse]
     """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
-    starts; retries stop as well. Pausing a paused one changes its reason.
+    starts; retries stop as well. Pausing a paused one changes its reason. A paused one is in no list,
+    and is kept for as long as it is paused.
     """
     ResumeReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ResumeReminderRequest, _reminder_service_pb2.ResumeReminderResponse]
-    """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger."""
+    """Lets a paused reminder ring again; one that is not paused is answered as it is. Of a rule, what
+    fell into the pause does not ring: it is in the ledger as one run, "skipped" with the reason
+    "paused", and uses up nothing of COUNT. A one-shot whose time has passed rings at once, unless
+    that is longer ago than expire_after: then it is "expired" in the ledger, with the same reason.
+    """
     TriggerReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.TriggerReminderRequest, _reminder_service_pb2.TriggerReminderResponse]
-    """Fires once now, beside the schedule, which goes on unchanged."""
+    """Fires once now, beside the schedule, which goes on unchanged; on record when this answers. A
+    paused reminder may be triggered (it stays silent otherwise), and one that has fired, as long as
+    it is kept (90 days, unless configured otherwise); a cancelled or failed one answers
+    ALREADY_ENDED. Late, it rings until expire_after has passed, also of a rule. A cancel or pause
+    stops it as it stops the rest, and says whether it had fired; other changes let it ring.
+    """
     BackfillReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.BackfillReminderRequest, _reminder_service_pb2.BackfillReminderResponse]
-    """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
-    at the pace of the catch-up lane, behind everything that is due.
+    """Rings those occurrences of a past range that the reminder's rule, as it is now, names and that
+    have not rung: whatever was tried once, with whatever outcome, is not. Behind everything that is
+    due, at most 100 a second, oldest first; neither superseded nor too old for a policy. On record
+    when this answers. Any change of the reminder ends it, and what is not sent by then stays
+    silent: ask again for the rest. NOT_RECURRING without a rule, REMINDER_PAUSED while it is paused,
+    ALREADY_ENDED once it is cancelled or failed.
     """
     CancelGroup: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelGroupRequest, _reminder_service_pb2.CancelGroupResponse]
     """Ends every reminder of a group that was created before the answer, at a cost that does not
@@ -106,22 +125,41 @@ class ReminderServiceAsyncStub(ReminderServiceStub):
     CancelReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelReminderRequest, _reminder_service_pb2.CancelReminderResponse]  # type: ignore[assignment]
     """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
     RescheduleReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.RescheduleReminderRequest, _reminder_service_pb2.RescheduleReminderResponse]  # type: ignore[assignment]
-    """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has."""
+    """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has. A paused
+    one stays paused. COUNT and max_occurrences count from here.
+    """
     UpdateReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.UpdateReminderRequest, _reminder_service_pb2.UpdateReminderResponse]  # type: ignore[assignment]
-    """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
-    rule goes on strictly after the last local time that it has emitted.
+    """Replaces the fields that the mask names, in a new version; the whole is checked as a create is.
+    What has fired stays in the ledger, a one-shot that has answers ALREADY_FIRED, and a paused one
+    stays paused. A rule goes on strictly after the last local time that it has emitted. Without a
+    new schedule the occurrences stay (under other policies for awkward dates: their local times),
+    and COUNT goes on; with another schedule it rings from now on, and COUNT counts from here.
     """
     PauseReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.PauseReminderRequest, _reminder_service_pb2.PauseReminderResponse]  # type: ignore[assignment]
     """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
-    starts; retries stop as well. Pausing a paused one changes its reason.
+    starts; retries stop as well. Pausing a paused one changes its reason. A paused one is in no list,
+    and is kept for as long as it is paused.
     """
     ResumeReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ResumeReminderRequest, _reminder_service_pb2.ResumeReminderResponse]  # type: ignore[assignment]
-    """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger."""
+    """Lets a paused reminder ring again; one that is not paused is answered as it is. Of a rule, what
+    fell into the pause does not ring: it is in the ledger as one run, "skipped" with the reason
+    "paused", and uses up nothing of COUNT. A one-shot whose time has passed rings at once, unless
+    that is longer ago than expire_after: then it is "expired" in the ledger, with the same reason.
+    """
     TriggerReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.TriggerReminderRequest, _reminder_service_pb2.TriggerReminderResponse]  # type: ignore[assignment]
-    """Fires once now, beside the schedule, which goes on unchanged."""
+    """Fires once now, beside the schedule, which goes on unchanged; on record when this answers. A
+    paused reminder may be triggered (it stays silent otherwise), and one that has fired, as long as
+    it is kept (90 days, unless configured otherwise); a cancelled or failed one answers
+    ALREADY_ENDED. Late, it rings until expire_after has passed, also of a rule. A cancel or pause
+    stops it as it stops the rest, and says whether it had fired; other changes let it ring.
+    """
     BackfillReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.BackfillReminderRequest, _reminder_service_pb2.BackfillReminderResponse]  # type: ignore[assignment]
-    """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
-    at the pace of the catch-up lane, behind everything that is due.
+    """Rings those occurrences of a past range that the reminder's rule, as it is now, names and that
+    have not rung: whatever was tried once, with whatever outcome, is not. Behind everything that is
+    due, at most 100 a second, oldest first; neither superseded nor too old for a policy. On record
+    when this answers. Any change of the reminder ends it, and what is not sent by then stays
+    silent: ask again for the rest. NOT_RECURRING without a rule, REMINDER_PAUSED while it is paused,
+    ALREADY_ENDED once it is cancelled or failed.
     """
     CancelGroup: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelGroupRequest, _reminder_service_pb2.CancelGroupResponse]  # type: ignore[assignment]
     """Ends every reminder of a group that was created before the answer, at a cost that does not
@@ -195,7 +233,9 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.RescheduleReminderRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.RescheduleReminderResponse, _abc.Awaitable[_reminder_service_pb2.RescheduleReminderResponse]]:
-        """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has."""
+        """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has. A paused
+        one stays paused. COUNT and max_occurrences count from here.
+        """
 
     @_abc_1.abstractmethod
     def UpdateReminder(
@@ -203,8 +243,11 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.UpdateReminderRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.UpdateReminderResponse, _abc.Awaitable[_reminder_service_pb2.UpdateReminderResponse]]:
-        """Replaces the fields that the mask names, in a new version. What has fired stays in the ledger; a
-        rule goes on strictly after the last local time that it has emitted.
+        """Replaces the fields that the mask names, in a new version; the whole is checked as a create is.
+        What has fired stays in the ledger, a one-shot that has answers ALREADY_FIRED, and a paused one
+        stays paused. A rule goes on strictly after the last local time that it has emitted. Without a
+        new schedule the occurrences stay (under other policies for awkward dates: their local times),
+        and COUNT goes on; with another schedule it rings from now on, and COUNT counts from here.
         """
 
     @_abc_1.abstractmethod
@@ -214,7 +257,8 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.PauseReminderResponse, _abc.Awaitable[_reminder_service_pb2.PauseReminderResponse]]:
         """Silences a reminder until it is resumed. Once it has answered was_fired = false, no first send
-        starts; retries stop as well. Pausing a paused one changes its reason.
+        starts; retries stop as well. Pausing a paused one changes its reason. A paused one is in no list,
+        and is kept for as long as it is paused.
         """
 
     @_abc_1.abstractmethod
@@ -223,7 +267,11 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.ResumeReminderRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.ResumeReminderResponse, _abc.Awaitable[_reminder_service_pb2.ResumeReminderResponse]]:
-        """Lets a paused reminder ring again. What fell into the pause does not ring: it is in the ledger."""
+        """Lets a paused reminder ring again; one that is not paused is answered as it is. Of a rule, what
+        fell into the pause does not ring: it is in the ledger as one run, "skipped" with the reason
+        "paused", and uses up nothing of COUNT. A one-shot whose time has passed rings at once, unless
+        that is longer ago than expire_after: then it is "expired" in the ledger, with the same reason.
+        """
 
     @_abc_1.abstractmethod
     def TriggerReminder(
@@ -231,7 +279,12 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.TriggerReminderRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.TriggerReminderResponse, _abc.Awaitable[_reminder_service_pb2.TriggerReminderResponse]]:
-        """Fires once now, beside the schedule, which goes on unchanged."""
+        """Fires once now, beside the schedule, which goes on unchanged; on record when this answers. A
+        paused reminder may be triggered (it stays silent otherwise), and one that has fired, as long as
+        it is kept (90 days, unless configured otherwise); a cancelled or failed one answers
+        ALREADY_ENDED. Late, it rings until expire_after has passed, also of a rule. A cancel or pause
+        stops it as it stops the rest, and says whether it had fired; other changes let it ring.
+        """
 
     @_abc_1.abstractmethod
     def BackfillReminder(
@@ -239,8 +292,12 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.BackfillReminderRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.BackfillReminderResponse, _abc.Awaitable[_reminder_service_pb2.BackfillReminderResponse]]:
-        """Rings those occurrences of a past range that the reminder's rule names and that have not rung,
-        at the pace of the catch-up lane, behind everything that is due.
+        """Rings those occurrences of a past range that the reminder's rule, as it is now, names and that
+        have not rung: whatever was tried once, with whatever outcome, is not. Behind everything that is
+        due, at most 100 a second, oldest first; neither superseded nor too old for a policy. On record
+        when this answers. Any change of the reminder ends it, and what is not sent by then stays
+        silent: ask again for the rest. NOT_RECURRING without a rule, REMINDER_PAUSED while it is paused,
+        ALREADY_ENDED once it is cancelled or failed.
         """
 
     @_abc_1.abstractmethod

@@ -1,0 +1,146 @@
+"""Jobs whose handling raises: a bug of ours, or a row that nobody can read. They come to an end.
+
+A raise is counted only where the job ran alone (from its third delivery on), so that nothing is
+blamed for its neighbours. After `settings.max_failures` of these it is given up: an outcome
+`failed` with the reason `poison`, handled, and an alarm. Otherwise it would come back for ever and
+hold its shard's watermark.
+
+What can't even be decoded names no due entry, so nothing is written for it. Its message goes, and
+the trailing scan decides: it hands a row that is sound on again, and ends one that is not.
+
+Attempts that take the process down are counted apart, in the ledger: see `decision`.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import structlog
+from opentelemetry import metrics
+
+from dispatcher import rows
+from dispatcher.insistence import Insistence
+from dispatcher.settings import DispatcherSettings
+from dispatcher.work import LegWork, Work
+from reminders.model.codec import decode_body, decode_entry
+from reminders.model.entry import DueEntry, Leg
+from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.platform import Platform
+from reminders.ports import Job
+
+REASON = "poison"
+REMEMBERED = 10_000
+"""Jobs whose failures are known; the oldest are forgotten above it."""
+
+log = structlog.get_logger()
+_given_up = metrics.get_meter("tocsin.dispatcher").create_counter(
+    "tocsin_jobs_given_up", description="Jobs that raised again and again, by kind: alarm on any"
+)
+
+
+class Poison:
+    """Counts failures of this process, and ends what fails too often."""
+
+    def __init__(self, platform: Platform, settings: DispatcherSettings, alone_from: int) -> None:
+        self._store = platform.store
+        self._clock = platform.clock
+        self._most = settings.max_failures
+        self._alone_from = alone_from
+        self._failures: dict[tuple[int, str], int] = {}
+        self._insist = Insistence(platform.clock)
+
+    def failed(self, job: Job) -> None:
+        """Its handling raised."""
+        if job.deliveries < self._alone_from:
+            return
+        name = job.shard, job.job_id
+        self._failures[name] = self._failures.pop(name, 0) + 1
+        if len(self._failures) > REMEMBERED:
+            del self._failures[next(iter(self._failures))]
+
+    def exhausted(self, job: Job) -> bool:
+        """Whether it is to be given up."""
+        return self._failures.get((job.shard, job.job_id), 0) >= self._most
+
+    async def give_up(self, job: Job) -> None:
+        """When this returns, its end is on record, as far as it can be."""
+        try:
+            entry = decode_entry(job.raw)
+        except msgspec.DecodeError:
+            self._alarm(job, "unreadable")
+        else:
+            await self._end(job, entry)
+            self._alarm(job, entry.kind.value, entry)
+        self._failures.pop((job.shard, job.job_id), None)
+
+    async def _end(self, job: Job, entry: DueEntry) -> None:
+        now = self._clock.now()
+        try:
+            ended = await self._ended(job, entry)
+            if ended:
+                await self._insist(self._store.ledger.write, ended, at=now)
+        except Exception:  # what made the job raise may be in the way here as well
+            log.exception("job.unrecorded", entry_id=entry.key.entry_id)
+        await self._insist(self._store.due.handled, [entry], at=now)
+
+    async def _ended(self, job: Job, entry: DueEntry) -> list[LedgerRow]:
+        """A row for each leg that has not ended; one for the occurrence if its legs are unknown."""
+        if entry.occurrence is None:
+            return []
+        legs = _legs(job, entry)
+        if not legs:
+            row = LedgerRow(
+                namespace=entry.namespace,
+                reminder_id=entry.reminder_id,
+                reminder_version=entry.version,
+                occurrence=entry.occurrence,
+                claimed_at=job.claimed_at,
+                ended=OccurrenceStatus.FAILED,
+                reason=REASON,
+            )
+            return [row]
+        found = [await self._row(leg) for leg in legs]
+        return [
+            rows.ended(row, REASON)
+            for row in found
+            if row.delivery is None or not row.delivery.terminal
+        ]
+
+    async def _row(self, leg: LegWork) -> LedgerRow:
+        occurrence_id = leg.work.occurrence.occurrence_id
+        row = await self._insist(
+            self._store.ledger.read,
+            leg.work.entry.reminder_id,
+            occurrence_id,
+            leg.channel.channel_id,
+            leg.target,
+        )
+        return row if row is not None else rows.blank(leg)
+
+    def _alarm(self, job: Job, kind: str, entry: DueEntry | None = None) -> None:
+        _given_up.add(1, {"kind": kind})
+        log.error(
+            "job.given_up",
+            kind=kind,
+            shard=job.shard,
+            job_id=job.job_id,
+            times=job.deliveries,
+            entry_id=entry.key.entry_id if entry is not None else "",
+            reminder_id=entry.reminder_id if entry is not None else "",
+        )
+
+
+def _legs(job: Job, entry: DueEntry) -> Sequence[LegWork]:
+    """Empty where the body can't be had or read, or does not fit the entry."""
+    if entry.occurrence is None or not entry.body:
+        return []
+    try:
+        body = decode_body(entry.body)
+    except msgspec.DecodeError:
+        return []
+    work = Work(job=job, entry=entry, occurrence=entry.occurrence, raw_body=entry.body, body=body)
+    channels = {each.channel_id: each for each in body.channels}
+    legs: list[Leg] = [leg for leg in work.legs() if leg.channel_id in channels]
+    return [
+        LegWork(work=work, channel=channels[leg.channel_id], target=leg.target, attempt=leg.attempt)
+        for leg in legs
+    ]

@@ -1,0 +1,53 @@
+"""`tocsin rebuild`: due entries written again from the records."""
+
+import asyncio
+import uuid
+
+from reminders.cli import render
+from reminders.cli.failure import CommandError
+from reminders.cli.stack import checked_settings
+from reminders.config.settings import Settings
+from reminders.errors import TocsinError
+from reminders.lifecycle import Reminders
+from reminders.lifecycle.rebuilding import Rebuild, Rebuilt
+from reminders.telemetry.logs import configure_logging
+from reminders.wiring import DangerousServerError, connected
+
+TOLD_EVERY = 50
+"""Pages."""
+
+
+def rebuild() -> None:
+    """The whole walk.
+
+    Raises:
+        CommandError: It stopped; the next one begins anew.
+    """
+    settings = checked_settings()
+    configure_logging(
+        service="rebuild",
+        instance=str(uuid.uuid4()),
+        level=settings.log_level,
+        style=settings.log_format,
+    )
+    try:
+        done = asyncio.run(_walk(settings))
+    except (TocsinError, DangerousServerError) as error:
+        raise CommandError(str(error), "run it again: what it has done stays done") from error
+    render.console().print(
+        f"{done.records} reminders looked at, {done.written} entries written again; "
+        "the watermarks go on"
+    )
+
+
+async def _walk(settings: Settings) -> Rebuilt:
+    last = Rebuilt(records=0, written=0, share=0.0)
+    async with connected(settings) as platform:
+        reminders = Reminders(platform)
+        walk = Rebuild(platform, reminders.writer, reminders.planner, reminders.changes.finish)
+        pages = 0
+        async for last in walk.run():
+            pages += 1
+            if pages % TOLD_EVERY == 0:
+                render.console().print(f"{last.share:.0%}: {last.records} reminders")
+    return last
