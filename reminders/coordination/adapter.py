@@ -3,13 +3,14 @@
 from datetime import timedelta
 from typing import Self
 
-from reminders.coordination.checks import Finding, inspect_server
+from reminders.coordination.checks import inspect_server
 from reminders.coordination.claims import RedisClaims
 from reminders.coordination.clock import RedisClock
 from reminders.coordination.connection import Clients, Lives, Timeouts, open_clients, translated
 from reminders.coordination.hints import RedisHints
 from reminders.coordination.leases import RedisLeases
 from reminders.coordination.streams import RedisJobStream
+from reminders.findings import Finding
 
 
 class RedisCoordination:
@@ -28,7 +29,7 @@ class RedisCoordination:
         self.clock = RedisClock(clients.commands)
         self.leases = RedisLeases(clients.commands, lives.lease)
         self.claims = RedisClaims(
-            clients.commands, lookahead=lookahead, margin=margin, fired_life=lives.fired
+            clients, timeouts, lookahead=lookahead, margin=margin, fired_life=lives.fired
         )
         self.jobs = RedisJobStream("jobs", clients, lives, timeouts)
         self.fires = RedisJobStream("fires", clients, lives, timeouts)

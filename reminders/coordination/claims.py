@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 from itertools import chain
 
 import msgspec
-from redis.asyncio import Redis
 
 from reminders.coordination import keys
-from reminders.coordination.connection import Value, translated
+from reminders.coordination.connection import Clients, Timeouts, translated
 from reminders.coordination.instants import from_us, to_ms, to_us
 from reminders.coordination.scripts import Script
 from reminders.model.entry import DueEntry, EntryState
@@ -36,13 +35,21 @@ class RedisClaims:
     """Implements `ports.Claims`."""
 
     def __init__(
-        self, client: Redis, *, lookahead: timedelta, margin: timedelta, fired_life: timedelta
+        self,
+        clients: Clients,
+        timeouts: Timeouts,
+        *,
+        lookahead: timedelta,
+        margin: timedelta,
+        fired_life: timedelta,
     ) -> None:
         """`margin`: how much longer than the look-ahead voids live.
 
         Half of it is for late claims, half for the difference of two clocks.
         """
-        self._client = client
+        self._client = clients.commands
+        self._lines = clients.lines
+        self._within = timeouts.operation
         self._void_life_ms = to_ms(lookahead + margin)
         self._oldest_us = (lookahead + margin / 2) // timedelta(microseconds=1)
         self._fired_life_ms = to_ms(fired_life)
@@ -65,13 +72,13 @@ class RedisClaims:
             keys.stream("jobs", shard),
             keys.stream("fires", shard),
         )
-        args: tuple[Value, ...] = (
-            token,
+        args = (
+            token.encode(),
             self._columns(shard, copies),
             *[copy.state.raw for copy in copies],
         )
         with translated("claim"):
-            reply = await self._claim.run(self._client, names, args)
+            reply = await self._claim.run_on(self._lines, self._within, names, args)
         if isinstance(reply, int):
             return LeaseAnswer(reply)
         return [ANSWERS[letter] for letter in reply]

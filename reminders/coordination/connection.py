@@ -114,6 +114,11 @@ def packed(*arguments: bytes) -> bytes:
     return b"".join(b"$%d\r\n%b\r\n" % (len(each), each) for each in arguments)
 
 
+def command(*arguments: bytes) -> bytes:
+    """A whole command, ready to be sent."""
+    return b"*%d\r\n" % len(arguments) + packed(*arguments)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clients:
     """Two pools: a blocked read must neither hold up a claim nor share its time-out."""

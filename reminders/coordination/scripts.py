@@ -1,6 +1,7 @@
 """Lua scripts: read once, sent by digest, and in full where the server does not know them."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from hashlib import sha1
 from importlib.resources import files
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoScriptError
 
-from reminders.coordination.connection import Value, send
+from reminders.coordination.connection import Lines, Value, command, send
 
 LUA = files("reminders.coordination") / "lua"
 
@@ -27,6 +28,17 @@ class Script:
             return await send(client, "EVALSHA", self.digest, len(keys), *keys, *args)
         except NoScriptError:
             return await send(client, "EVAL", self.source, len(keys), *keys, *args)
+
+    async def run_on(
+        self, lines: Lines, within: timedelta, keys: Sequence[str], args: Sequence[bytes]
+    ) -> Any:
+        """As `run`, for a script that is called all the time."""
+        rest = (b"%d" % len(keys), *[key.encode() for key in keys], *args)
+        try:
+            called = command(b"EVALSHA", self.digest.encode(), *rest)
+            return await lines.call(called, within=within)
+        except NoScriptError:
+            return await lines.call(command(b"EVAL", self.source.encode(), *rest), within=within)
 
     async def run_each(
         self, client: Redis, calls: Sequence[tuple[Sequence[str], Sequence[Value]]]
