@@ -6,7 +6,7 @@ PACKAGES := $(wildcard reminders scheduler scanner expander dispatcher gateway)
 CHECKED := $(PACKAGES) $(wildcard tests tools protos bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all oracle lint verify generate bench lock migrate clean
+.PHONY: help setup run test test-all chaos oracle lint verify generate bench lock migrate clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -17,11 +17,15 @@ setup: ## .venv from the lock file: quick when nothing changed
 run: setup ## start everything here, create a few reminders and show them ring; Ctrl-C stops it
 	@$(BIN)/tocsin demo || [ $$? -eq 130 ]  # Ctrl-C is how it ends
 
-test: setup ## unit, contract, integration and acceptance tests, against real servers
-	@$(BIN)/pytest tests/unit tests/contract tests/integration tests/acceptance
+test: setup ## unit, contract, integration and acceptance tests and some chaos, against real servers
+	@$(BIN)/pytest tests/unit tests/contract tests/integration tests/acceptance tests/chaos
 
 test-all: setup ## every suite, the long ones as well
 	@$(BIN)/pytest tests
+	@$(BIN)/python -m tests.chaos
+
+chaos: setup ## every fault on rings of real servers, and a table of what came of it (docs/chaos.md)
+	@$(BIN)/python -m tests.chaos
 
 oracle: setup ## local times against a scan of every zone's clock, every transition from 1990 to 2050; minutes
 	@$(BIN)/python -m tests.oracle

@@ -3,6 +3,7 @@
 python -m bench --quick                     a few minutes
 python -m bench --only creates,claims       some of them
 python -m bench --runs 5                    more runs: every figure is a median (smallest–largest)
+python -m bench --only group --members 5000000   cancel a group of five million
 """
 
 import argparse
@@ -28,7 +29,7 @@ from bench.harness.world import World
 from reminders.cli.failure import CommandError
 from reminders.localstack import StepFailedError
 
-NAMES = ("recurrence", "claims", "creates", "lateness", "burst", "cancel", "memory")
+NAMES = ("recurrence", "claims", "creates", "lateness", "burst", "cancel", "group", "memory")
 """In this order: those without services first, the one that stops Cassandra last."""
 FOLDER = Path(".local/bench")
 SHARDS = 4
@@ -36,6 +37,7 @@ SHARDS = 4
 DISPATCHERS = 2
 """One for each core of a small machine: a burst is mostly their work."""
 RUNS, QUICK_RUNS = 3, 1
+MEMBERS, QUICK_MEMBERS = 100_000, 10_000
 
 
 def options() -> argparse.Namespace:
@@ -46,10 +48,14 @@ def options() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, help=f"default {RUNS}, with --quick {QUICK_RUNS}")
     parser.add_argument("--shards", type=int, default=SHARDS, help="default %(default)s")
     parser.add_argument("--dispatchers", type=int, default=DISPATCHERS, help="default %(default)s")
+    parser.add_argument(
+        "--members", type=int, help=f"of the large group, default {MEMBERS}, quick {QUICK_MEMBERS}"
+    )
     given = parser.parse_args()
     given.only = [name.strip() for name in given.only.split(",") if name.strip()]
     if unknown := [name for name in given.only if name not in NAMES]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    given.members = given.members or (QUICK_MEMBERS if given.quick else MEMBERS)
     given.runs = given.runs or (QUICK_RUNS if given.quick else RUNS)
     return given
 
@@ -83,7 +89,13 @@ def main() -> int:
             dispatchers=given.dispatchers,
             progress=progress,
         ) as stack:
-            world = World(stack=stack, runs=given.runs, quick=given.quick, progress=progress)
+            world = World(
+                stack=stack,
+                runs=given.runs,
+                quick=given.quick,
+                progress=progress,
+                members=given.members,
+            )
             sync = commit_log()
             out.print(
                 f"{machine()}, {given.shards} shards, {given.dispatchers} dispatchers; "
@@ -125,7 +137,12 @@ def write(boards: Sequence[Board], given: argparse.Namespace) -> None:
     content = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
-        "options": {"only": given.only, "quick": given.quick, "runs": given.runs},
+        "options": {
+            "only": given.only,
+            "quick": given.quick,
+            "runs": given.runs,
+            "members": given.members,
+        },
         "shards": given.shards,
         "dispatchers": given.dispatchers,
         "benchmarks": [board.as_json() for board in boards],

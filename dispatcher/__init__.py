@@ -19,19 +19,42 @@ any two leaves a job that comes again, and whoever gets it reads the ledger firs
 | … of a retrying leg | the row, with the next time | writes the same retry entry again      |
 | handled             | the same                    | the same, and acknowledges             |
 
-A first send of an occurrence that nobody can have begun reads nothing; one of a backfill, whose claim
-Redis may have forgotten, reads the record and the ledger. A page of a backfill is turned here, too:
-it writes the entries of its occurrences, which come back as jobs. Store or Redis not answering
-makes settling wait, in this process; the job stays unacknowledged and is renewed meanwhile.
+A delivery (one leg) by its ledger row, and who acts next:
+
+    (no row) ──▶ SENDING ──▶ DELIVERED, CONFIRMED         who sends: records it
+        │           │ └────▶ RETRYING ──▶ a due entry at next_attempt_at ──claimed──▶ SENDING …
+        │           └──────▶ FAILED, EXPIRED, CANCELLED   (permanent, too old, the record's word)
+        └─ no place in time: a parked due entry, no row
+
+| state                       | who owns the next action                                           |
+|-----------------------------|--------------------------------------------------------------------|
+| job in the stream, new      | any dispatcher: its read                                           |
+| job taken, process lives    | that process: renews the job until it is settled                   |
+| job taken, process dead     | any dispatcher, after `claim_idle`: reads the ledger first         |
+| job gone from the stream    | the trailing scan: claims it again with `recheck`                  |
+| SENDING, nobody at it       | whoever gets the job again: "outcome unknown", then sends          |
+| RETRYING, its entry written | the scanner, at its time                                           |
+| RETRYING, its entry missing | whoever gets the job again: writes it (its time is on record)      |
+| on record, not handled      | whoever gets the job again: marks it, sends nothing                |
+| handled, not acknowledged   | whoever gets the job again: acknowledges                           |
+| crashes processes           | after `max_crashes` in a row: FAILED, `poison`, an alarm (`leg`)   |
+| raises, alone, three times  | its process: FAILED, `poison`, handled, an alarm (`poison`)        |
+
+A first send of an occurrence that nobody can have begun reads nothing; one of a backfill, whose
+claim Redis may have forgotten, reads the record and the ledger. A page of a backfill is turned
+here, too: it writes the entries of its occurrences, which come back as jobs. Store or Redis not
+answering makes settling wait, in this process; the job stays unacknowledged and is renewed
+meanwhile.
 
 `service`       the loops: take, keep, recover, drain; `flights`, `acknowledger`, `settings`.
 `settler`       puts ends of sends on record, in batches.
 `runner`, `leg` one job, one channel of it; `work` is what they hold.
 `decision`, `rows`, `retry`  pure: what to do, what the ledger says, when to try again.
+`poison`        jobs whose handling raises again and again.
 `gate`, `requeue`  the record's word on later attempts; entries that come back.
 `destinations`  places at a receiver, so that a slow one keeps nobody else out.
 `facts`, `telemetry`  what happened, for log and metrics.
-`channels`      the ways out.
+`channels`      the ways out; `channels.port` has the five outcomes of an attempt.
 
 Start reading at `leg`. Nobody imports this package but its own `__main__` and the command line.
 """

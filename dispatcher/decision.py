@@ -1,6 +1,8 @@
 """What to do about one leg (one channel of an occurrence), given what the ledger knows. Pure.
 
     ledger row ─▶ ended ───────────────────────────────▶ SUPPRESS   somebody did it
+                  sending, and what the job was for
+                  has ended before ────────────────────▶ SUPPRESS   the retry has a job of its own
                   this attempt is recorded, retrying ──▶ REQUEUE    write the retry's entry again
                   an attempt began and may have ended
                   unseen, too often in a row ──────────▶ POISON     it takes processes down
@@ -51,6 +53,8 @@ def decide(
         if row.delivery.terminal:
             return Decision(action=Action.SUPPRESS, attempt=recorded)
         sending = row.delivery is DeliveryStatus.SENDING
+        if sending and _ended(row, attempt):
+            return Decision(action=Action.SUPPRESS, attempt=recorded)
         if row.delivery is DeliveryStatus.RETRYING and recorded >= attempt:
             return Decision(action=Action.REQUEUE, attempt=recorded)
     if not sending and not given_before:
@@ -58,6 +62,13 @@ def decide(
     if crashes(row) + 1 >= max_crashes:
         return Decision(action=Action.POISON, attempt=upcoming, unknown=upcoming)
     return Decision(action=Action.SEND, attempt=upcoming + 1, unknown=upcoming)
+
+
+def _ended(row: LedgerRow, attempt: int) -> bool:
+    """Whether that attempt, or one that repeated it, ended. What began since is a retry."""
+    return any(
+        each.number >= attempt and each.error_class != OUTCOME_UNKNOWN for each in row.attempts
+    )
 
 
 def crashes(row: LedgerRow | None) -> int:

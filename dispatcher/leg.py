@@ -137,11 +137,12 @@ class LegRunner:
 
     def _ended(self, leg: LegWork, row: LedgerRow, reason: str, event: Event) -> LegEnd | None:
         row = rows.ended(row, reason)
-        said = fact(event, leg, self._clock.now(), row=row, attempt=row.attempt_count)
+        now = self._clock.now()
+        said = fact(event, leg, now, row=row, attempt=row.attempt_count)
         if leg.work.occurrence.origin is Origin.BACKFILL and not row.attempts:
             self._reporter.report([said])  # no row: another backfill may ring it
             return None
-        return LegEnd(leg=leg, row=row, fact=said)
+        return LegEnd(leg=leg, row=row, fact=said, ended_at=now)
 
     async def _requeued(self, leg: LegWork, row: LedgerRow | None) -> None:
         """The attempt is on record, but perhaps not the entry of the next one."""
@@ -201,7 +202,9 @@ class LegRunner:
             attempt=cleared.attempt,
             outcome=result.outcome.value,
         )
-        return LegEnd(leg=leg, row=row, fact=said, written_at=cleared.written_at)
+        return LegEnd(
+            leg=leg, row=row, fact=said, ended_at=span[1], written_at=cleared.written_at
+        )
 
     def _report(self, event: Event, leg: LegWork, *, row: LedgerRow | None, attempt: int) -> None:
         self._reporter.report([fact(event, leg, self._clock.now(), row=row, attempt=attempt)])

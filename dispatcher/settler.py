@@ -34,6 +34,8 @@ BUSY_SENDS = 32
 """So many sends under way hold settling back."""
 LOOK_EVERY = timedelta(milliseconds=5)
 """How often it looks whether the sends are over."""
+FRESH = timedelta(seconds=1)
+"""An end that waited longer than settling ever holds one back is stamped by its own time."""
 AFTER = timedelta(milliseconds=1)
 """Of two writes to a row, the second is stamped at least so much later."""
 
@@ -47,6 +49,8 @@ class LegEnd(Struct, frozen=True, kw_only=True):
     row: LedgerRow
     """With `next_attempt_at`, the retry's entry is written, too."""
     fact: Fact
+    ended_at: datetime
+    """When the attempt, or the look that made one needless, was over."""
     written_at: datetime | None = None
     """When the row was written before, if it was."""
 
@@ -167,7 +171,7 @@ class Settler:
         """In the order that a crash may break anywhere (package docstring)."""
         ends = [each.end for each in batch if each.end is not None]
         if ends:
-            await self._store.ledger.write([end.row for end in ends], at=self._stamp(ends))
+            await self._record(ends)
             await asyncio.gather(*(self._retry(end) for end in ends if end.row.next_attempt_at))
         entries = [each.entry for each in batch if each.entry is not None]
         if entries:
@@ -175,6 +179,21 @@ class Settler:
         for each in batch:
             each.settled()
         self._reporter.report([end.fact for end in ends])
+
+    async def _record(self, ends: Sequence[LegEnd]) -> None:
+        """The rows, together. What ended a while ago is stamped as of then, one by one: a process
+        that stood still must not replace what others, who thought it dead, have put on record.
+        """
+        now = self._clock.now()
+        fresh = [end for end in ends if now - end.ended_at <= self._within + FRESH]
+        old = [end for end in ends if now - end.ended_at > self._within + FRESH]
+        if fresh:
+            await self._store.ledger.write([end.row for end in fresh], at=self._stamp(fresh))
+        for end in old:
+            at = end.ended_at
+            if end.written_at is not None:
+                at = max(at, end.written_at + AFTER)
+            await self._store.ledger.write([end.row], at=at)
 
     def _stamp(self, ends: Sequence[LegEnd]) -> datetime:
         before = [end.written_at + AFTER for end in ends if end.written_at is not None]

@@ -27,7 +27,7 @@ from reminders.model.entry import DueEntry, EntryState, Fate, Occurrence
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.model.record import Record, Status, Stored
 from reminders.platform import Platform
-from reminders.recurrence import RecurrenceError
+from reminders.recurrence import RecurrenceError, holiday_data_version, zone_data_version
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +39,10 @@ RUN = 1000
 PASSING_S = 1.0
 """How long one expansion passes over occurrences, much less than a message may be left alone; the
 next expansion goes on."""
+
+
+MOST_RUNG = 100
+"""Occurrences that rang and may stand behind the cursor: far more than other data ever moves."""
 
 
 class Expanded(StrEnum):
@@ -82,21 +86,21 @@ class Expansion:
         stored = await self._finish(fired.reminder_id)
         if stored is None or not _current(stored, fired):
             return Expanded.OVERTAKEN
-        # After the record: what is written below before a fence, whoever reads it later sees fenced.
+        # After the record was read: whoever reads later what is written here sees the fence.
         if (await fences_of(self._store.fences, [fired])).stops(fired):
             await self._end_with_group(fired.namespace, fired.reminder_id)
             return Expanded.CANCELLED
         later = tuple(each for each in stored.current if _order(each) > _order(fired))
-        if len(later) >= AHEAD:
-            await self._repair(stored, later, known_at)
-            return Expanded.THERE
+        await self._repair(stored, later, known_at)
+        return Expanded.THERE if len(later) >= AHEAD else await self._extend(stored, fired)
+
+    async def _extend(self, stored: Stored, fired: DueEntry) -> Expanded:
         try:
             following = await self._following(stored.record, stored.current or (fired,))
         except RecurrenceError as error:
             log.exception("rule.broken", reminder_id=fired.reminder_id, why=str(error))
             return Expanded.BROKEN
         if not following:
-            await self._repair(stored, later, known_at)
             return Expanded.ENDED
         if not await self._write(stored, following):
             return Expanded.OVERTAKEN
@@ -108,9 +112,26 @@ class Expansion:
     async def _following(self, record: Record, live: tuple[DueEntry, ...]) -> tuple[DueEntry, ...]:
         """The next one that may still ring."""
         coming = self._planner.after(record, live, limit=2)
+        if any(_of_other_data(entry) for entry in live):
+            coming = await self._without_rung(record, coming)
         if self._overtaken(record, coming) is not None:
             coming = await self._pass_over(record, live)
         return self._planner.entries(record, coming[:1], coming[1:])
+
+    async def _without_rung(self, record: Record, coming: list[Occurrence]) -> list[Occurrence]:
+        """Goes on behind what the ledger knows already (R-REC-7).
+
+        Where occurrences do not come in the order of their local intents, other data can put one
+        that rang before the cursor behind it. A claim would not notice: it goes by the new minute.
+        """
+        for _ in range(MOST_RUNG):
+            if not coming:
+                break
+            name = coming[0].occurrence_id
+            if not await self._store.ledger.page(record.reminder_id, occurrence_id=name, limit=1):
+                break
+            coming = self._planner.behind(record, coming[:1], limit=2)
+        return coming
 
     def _overtaken(self, record: Record, coming: list[Occurrence]) -> str | None:
         """Why the first of these is skipped, if it is."""
@@ -172,13 +193,21 @@ class Expansion:
     async def _repair(
         self, stored: Stored, later: tuple[DueEntry, ...], known_at: datetime
     ) -> None:
-        """Writes the due entry that an expander which died after its live entry did not write."""
+        """Writes the due entry that an expander which died after its live entry did not write, or
+        moves it if that one wrote it into a minute that nobody looks at any more.
+
+        Whatever else there is to do: what comes after `later` is written from the live entries, so
+        nobody else would ever miss it.
+        """
         record = stored.record
         for entry in later:
-            if await self._store.due.read(entry.key) is None:
-                whole = self._planner.whole(record, entry)
+            state = await self._store.due.read(entry.key)
+            whole = self._planner.whole(record, entry)
+            if state is None:
                 await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
                 await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
+            elif state.handled_at is None and state.fate is None:
+                await self._writer.move_late([whole])
 
     # --- the old ones ---------------------------------------------------------------------------
 
@@ -199,6 +228,15 @@ class Expansion:
             await self._store.records.drop_live(
                 stored.record.reminder_id, old, stamp=stamp_of(self._clock.now())
             )
+
+
+def _of_other_data(entry: DueEntry) -> bool:
+    """Whether its instant was computed with other zone or holiday data than this process has."""
+    occurrence = entry.occurrence
+    return occurrence is not None and (
+        occurrence.zone_data != zone_data_version()
+        or occurrence.holiday_data not in ("", holiday_data_version())
+    )
 
 
 def _current(stored: Stored, fired: DueEntry) -> bool:

@@ -4,7 +4,7 @@ and commands that work on the servers themselves: `tocsin migrate` and `tocsin z
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 
@@ -13,9 +13,9 @@ import tenacity
 
 from reminders.config.settings import Settings
 from reminders.coordination.adapter import RedisCoordination
-from reminders.coordination.checks import Severity
 from reminders.coordination.connection import Lives
 from reminders.errors import CoordinationUnavailable, Unavailable
+from reminders.findings import Finding, Severity
 from reminders.platform import Limits, Platform
 from reminders.storage.settings import StorageSettings
 from reminders.storage.store import CassandraStore
@@ -69,9 +69,10 @@ async def connected(settings: Settings) -> AsyncIterator[Platform]:
     async with AsyncExitStack() as stack:
         store = await CassandraStore.connect(storage_settings(settings))
         stack.push_async_callback(store.close)
+        _heed("cassandra", store.findings)
         coordination = await _redis(settings)
         stack.push_async_callback(coordination.close)
-        await _inspect(coordination)
+        _heed("redis", await coordination.inspect())
         yield Platform(
             store=store,
             coordination=coordination,
@@ -96,11 +97,11 @@ async def _redis(settings: Settings) -> RedisCoordination:
     )
 
 
-async def _inspect(coordination: RedisCoordination) -> None:
-    for finding in await coordination.inspect():
+def _heed(server: str, findings: Sequence[Finding]) -> None:
+    for finding in findings:
         if finding.severity is Severity.REFUSE:
-            raise DangerousServerError(finding.remedy)
-        log.warning("redis.finding", finding=finding.name, remedy=finding.remedy)
+            raise DangerousServerError(f"{server}: {finding.remedy}")
+        log.warning("server.finding", server=server, finding=finding.name, remedy=finding.remedy)
 
 
 class ServerWatch:

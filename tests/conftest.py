@@ -10,7 +10,7 @@ import pytest
 
 from reminders.localstack import Endpoints, StepFailedError, provide
 
-SUITES = ("unit", "contract", "integration", "acceptance")
+SUITES = ("unit", "contract", "integration", "acceptance", "chaos")
 DATA_VARIABLE = "TOCSIN_TEST_DATA"
 
 

@@ -28,6 +28,8 @@ class FireSet:
     """µs since 1970, whole ms."""
     step_us: int
     count: int
+    group: str = ""
+    """That they belong to."""
 
     @property
     def last_us(self) -> int:
@@ -125,7 +127,13 @@ def reference_offset_us(redis_url: str) -> float:
 def create(stack: Stack, receiver: Receiver, sets: Sequence[FireSet]) -> list[str]:
     """Creates them by a stream; their ids. Returns when all are acknowledged."""
     plain = [
-        {"name": s.name, "first_us": s.first_us, "step_us": s.step_us, "count": s.count}
+        {
+            "name": s.name,
+            "first_us": s.first_us,
+            "step_us": s.step_us,
+            "count": s.count,
+            "group": s.group,
+        }
         for s in sets
     ]
     with Child("loader", address=stack.grpc_address, url=receiver.url, sets=plain) as child:

@@ -24,10 +24,13 @@ TITLE = "Take the blue pill with water"
 FAR_URL = "http://127.0.0.1:9/hook/far-ahead"
 
 
-def request(due: datetime, user: str, url: str, number: int) -> pb.CreateReminderRequest:
+def request(
+    due: datetime, user: str, url: str, number: int, group: str = ""
+) -> pb.CreateReminderRequest:
     """For the service."""
     made = pb.CreateReminderRequest()
     made.reminder.user_id = user
+    made.reminder.group_id = group
     made.reminder.schedule.at.FromDatetime(due.replace(tzinfo=None))
     made.reminder.channels.add().webhook.url = url
     made.reminder.params.update({"title": TITLE, "number": number})
@@ -40,14 +43,17 @@ def far_requests(count: int) -> Iterator[pb.CreateReminderRequest]:
         yield request(due, user, FAR_URL, number)
 
 
-def far_reminders(count: int, shards: int) -> Iterator[NewReminder]:
+def far_reminders(
+    count: int, shards: int, *, user: str = "user", group: str | None = None
+) -> Iterator[NewReminder]:
     """The same as the scheduler plans them."""
     planner = Planner(shards=shards)
-    for number, (due, user) in enumerate(_far(count)):
+    for number, (due, user_id) in enumerate(_far(count, user)):
         now = datetime.now(UTC).replace(microsecond=0)
         definition = Definition(
-            user_id=user,
+            user_id=user_id,
             schedule=At(instant=due),
+            group_id=group,
             channels=(Channel(channel_id="webhook", target=Webhook(url=FAR_URL)),),
             params_json=f'{{"number":{number},"title":"{TITLE}"}}',
         )
@@ -64,8 +70,8 @@ def far_reminders(count: int, shards: int) -> Iterator[NewReminder]:
         yield NewReminder(record=record, entries=planner.first(record))
 
 
-def _far(count: int) -> Iterator[tuple[datetime, str]]:
+def _far(count: int, user: str = "user") -> Iterator[tuple[datetime, str]]:
     start = datetime.now(UTC).replace(second=0, microsecond=0) + AHEAD
     for number in range(count):
         due = start + timedelta(seconds=number * STEP_S % SPREAD_S)
-        yield due, f"user-{number % USERS}"
+        yield due, f"{user}-{number % USERS}"

@@ -13,6 +13,8 @@ class World:
     runs: int
     quick: bool
     progress: Progress
+    members: int = 100_000
+    """Of the group that is cancelled."""
 
     def pick(self, quick: int, full: int) -> int:
         """A size or a number of seconds."""

@@ -1,7 +1,8 @@
 """Creates reminders that will ring at the receiver, by one stream. Event: `created` {ids}.
 
-Sets of {name, first_us, step_us, count}: reminder n of a set is due at first_us + n × step_us,
-and rings at url/name/due in µs/n. Instants are whole ms, which is the service's resolution.
+Sets of {name, first_us, step_us, count, group}: reminder n of a set is due at
+first_us + n × step_us, and rings at url/name/due in µs/n. Instants are whole ms, which is the
+service's resolution.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ def requests(given: dict[str, Any]) -> Iterator[pb.CreateReminderRequest]:
             due_us = each["first_us"] + number * each["step_us"]
             url = f"{given['url']}/{each['name']}/{due_us}/{number}"
             due = EPOCH + timedelta(microseconds=due_us)
-            yield request(due, f"user-{number % USERS}", url, number)
+            yield request(due, f"user-{number % USERS}", url, number, each["group"])
 
 
 async def main() -> None:

@@ -85,11 +85,13 @@ class Apns:
         context: ssl.SSLContext,
         *,
         base_url: str = "https://api.push.apple.com",
+        timeout: timedelta = ATTEMPT_TIMEOUT,
     ) -> None:
         """Raises ValueError if the key is none."""
         for name in ("httpx", "httpcore", "hpack"):  # they log URLs, and with them device tokens
             logging.getLogger(name).setLevel(logging.WARNING)
-        total = ATTEMPT_TIMEOUT.total_seconds()
+        total = timeout.total_seconds()
+        self._timeout_s = total
         self._clock = clock
         self._key = key
         self._signing_key = signing_key(key.private_key, EllipticCurvePrivateKey)  # type: ignore[type-abstract]
@@ -120,7 +122,7 @@ class Apns:
         """One notification."""
         progress = _Progress()
         try:
-            async with asyncio.timeout(ATTEMPT_TIMEOUT.total_seconds()):
+            async with asyncio.timeout(self._timeout_s):
                 response = await self._post(notification, progress)
                 if self._renewed(response):
                     response = await self._post(notification, progress)

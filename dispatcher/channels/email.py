@@ -32,7 +32,7 @@ import aiosmtplib
 from dispatcher.channels.masking import Mask
 from dispatcher.channels.messages import Message, message_of
 from dispatcher.channels.port import ATTEMPT_TIMEOUT, Outcome, Outgoing, Result, printable
-from dispatcher.channels.smtp import SmtpPool
+from dispatcher.channels.smtp import ServerLacks, SmtpPool
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
 from reminders.addresses import email_problem
 from reminders.model.definition import Channel, Email
@@ -147,15 +147,15 @@ class _Progress:
 
 
 def _error_class(error: Exception, progress: _Progress) -> str:
-    if isinstance(error, (TimeoutError, aiosmtplib.SMTPTimeoutError)):
+    if isinstance(error, TimeoutError):  # those of the library are, too
         return "timeout"
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (ssl.SSLError, ssl.CertificateError)):
             return "tls"
         cause = cause.__cause__
-    if isinstance(error, aiosmtplib.SMTPNotSupported):
-        return "tls"  # STARTTLS was not offered, and nothing goes without it
+    if isinstance(error, ServerLacks):
+        return error.error_class
     if isinstance(error, aiosmtplib.SMTPResponseException):
         return "protocol"
     return "disconnected" if progress.connected else "connect"

@@ -32,6 +32,8 @@ from dispatcher.channels.push import Notification
 from reminders.ports import Clock
 
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
+AUDIENCE = "https://oauth2.googleapis.com/token"
+"""Of the assertion, whatever `token_uri` says: as Google's own client has it."""
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 ASSERTION_LIFE = timedelta(hours=1)
 RENEW_BEFORE = timedelta(minutes=1)
@@ -134,7 +136,7 @@ class Fcm:
             {
                 "iss": self._account.client_email,
                 "scope": SCOPE,
-                "aud": self._account.token_uri,
+                "aud": AUDIENCE,
                 "iat": int(now.timestamp()),
                 "exp": int((now + ASSERTION_LIFE).timestamp()),
             },
@@ -177,7 +179,7 @@ class Fcm:
             excerpt_of(answer.body, self._known()),
             self._clock.now(),
             reason=_CODES.get(_error_code(said)),
-            event_id=text_at(said, "name"),
+            event_id=text_at(said, "name", self._known()),
         )
 
 

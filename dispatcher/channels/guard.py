@@ -9,15 +9,14 @@ so a name that answers differently the second time gains nothing. The resolver r
 to give the clearer error.
 """
 
-import asyncio
 import socket
 import ssl
 from collections.abc import Sequence
 from typing import Any
 
+import aiodns
 from aiohttp import TCPConnector
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.resolver import AsyncResolver
 
 from reminders.urls import address_problem
 
@@ -26,19 +25,52 @@ KEEPALIVE_S = 4.0
 DNS_TTL_S = 10
 
 
-def resolver_of(servers: Sequence[str] = ()) -> AbstractResolver:
+class ForbiddenAddressError(OSError):
+    """An address that no webhook may be sent to."""
+
+
+class Resolver(AbstractResolver):
     """Asks these name servers (`address:port`), or those of the system. Needs a running loop.
 
     Not `getaddrinfo` in threads: there are few of them, and a name whose servers do not answer
-    would hold one for many seconds, and with it the deliveries to everybody else.
+    would hold one for many seconds, and with it the deliveries to everybody else. Not aiohttp's own
+    on the same library: that leaves callbacks behind when it is closed.
     """
-    if not servers:
-        return AsyncResolver()
-    return AsyncResolver(loop=asyncio.get_running_loop(), nameservers=list(servers))
+
+    def __init__(self, servers: Sequence[str] = ()) -> None:
+        self._resolver = aiodns.DNSResolver(nameservers=list(servers) or None)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Its addresses; OSError if there are none."""
+        try:
+            found = await self._resolver.getaddrinfo(
+                host, family=family, port=port, type=socket.SOCK_STREAM
+            )
+        except aiodns.error.DNSError as error:
+            raise OSError(None, str(error.args[-1])) from error
+        return [
+            ResolveResult(
+                hostname=host,
+                host=_text(node.addr),
+                port=port,
+                family=socket.AddressFamily(node.family),
+                proto=0,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for node in found.nodes
+        ]
+
+    async def close(self) -> None:
+        """Cancels what is asked."""
+        await self._resolver.close()
 
 
-class ForbiddenAddressError(OSError):
-    """An address that no webhook may be sent to."""
+def _text(address: tuple[Any, ...]) -> str:
+    """`fe80::1%2` with its scope, which the guard refuses by."""
+    text = address[0].decode() if isinstance(address[0], bytes) else str(address[0])
+    return f"{text}%{address[3]}" if len(address) > 3 and address[3] else text
 
 
 class GuardedResolver(AbstractResolver):
@@ -69,10 +101,13 @@ class GuardedResolver(AbstractResolver):
 def guarded_connector(
     *,
     allow_loopback: bool,
-    resolver: AbstractResolver | None = None,
+    resolver: AbstractResolver,
     tls: ssl.SSLContext | None = None,
 ) -> TCPConnector:
-    """Connects to public addresses only. Limits are the caller's business. Needs a running loop."""
+    """Connects to public addresses only. Needs a running loop.
+
+    Limits, and closing the resolver, are the caller's business.
+    """
 
     def make_socket(info: tuple[Any, Any, int, str, tuple[Any, ...]]) -> socket.socket:
         family, kind, protocol, _, address = info
@@ -82,7 +117,7 @@ def guarded_connector(
         return socket.socket(family, kind, protocol)
 
     return TCPConnector(
-        resolver=GuardedResolver(resolver or resolver_of(), allow_loopback=allow_loopback),
+        resolver=GuardedResolver(resolver, allow_loopback=allow_loopback),
         ssl=tls if tls is not None else True,
         socket_factory=make_socket,
         limit=0,

@@ -40,6 +40,9 @@ class Mask:
         return more
 
 
+NO_SECRETS = Mask()
+
+
 def _overlap(text: str, secret: str) -> int:
     """The length of the longest start of the secret that the text ends with."""
     longest = min(len(secret) - 1, len(text))

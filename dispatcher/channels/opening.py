@@ -11,7 +11,7 @@ from dispatcher.channels import Senders
 from dispatcher.channels.apns import Apns, ApnsKey
 from dispatcher.channels.email import EmailSender
 from dispatcher.channels.fcm import Fcm, ServiceAccount
-from dispatcher.channels.guard import resolver_of
+from dispatcher.channels.guard import Resolver
 from dispatcher.channels.log import LogSender
 from dispatcher.channels.masking import Mask
 from dispatcher.channels.port import ChannelSender
@@ -83,7 +83,7 @@ class _Opening:
             self._clock,
             rules,
             templates=self._templates,
-            resolver=resolver_of(settings.dns_servers),
+            resolver=Resolver(settings.dns_servers),
         )
         return await self._stack.enter_async_context(sender)
 

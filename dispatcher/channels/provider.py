@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from multidict import CIMultiDictProxy
 
 from dispatcher.channels.http import MAX_RESPONSE_BYTES, judge, start_of, time_limits, wait_of
+from dispatcher.channels.masking import Mask
 from dispatcher.channels.port import Outcome, Result, printable
 
 USER_AGENT = "Tocsin/1"
@@ -136,10 +137,10 @@ def dig(value: Any, path: str) -> Any:
     return value
 
 
-def text_at(value: Any, path: str) -> str:
-    """The same as a short text; empty if there is none."""
+def text_at(value: Any, path: str, mask: Mask) -> str:
+    """The same as a short text that may be kept; empty if there is none."""
     found = dig(value, path)
-    return printable(str(found)) if isinstance(found, (str, int)) else ""
+    return printable(mask(str(found))) if isinstance(found, (str, int)) else ""
 
 
 def refused(error_class: str, said: str) -> Result:

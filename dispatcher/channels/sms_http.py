@@ -59,7 +59,7 @@ class HttpSms:
             answer.headers,
             excerpt_of(answer.body, self._mask),
             self._clock.now(),
-            event_id=text_at(answer.json, self._gateway.id_path),
+            event_id=text_at(answer.json, self._gateway.id_path, self._mask),
         )
 
 

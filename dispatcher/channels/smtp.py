@@ -33,6 +33,14 @@ class SmtpServer(msgspec.Struct, frozen=True, kw_only=True):
     """What certificates are believed."""
 
 
+class ServerLacks(aiosmtplib.SMTPException):
+    """The server can't do what the configuration asks for."""
+
+    def __init__(self, error_class: str, said: str) -> None:
+        super().__init__(said)
+        self.error_class = error_class
+
+
 class SmtpPool:
     """At most `size` connections at a time; who comes later waits. Needs a running loop."""
 
@@ -91,18 +99,30 @@ class SmtpPool:
             hostname=server.host,
             port=server.port,
             use_tls=server.tls == "tls",
-            start_tls=server.tls == "starttls",  # not None: that would go on without it
+            start_tls=False,  # below: the library would go on without it, or not say what is wrong
             tls_context=server.context if server.tls != "none" else None,
             timeout=None,  # the attempt is bounded as a whole
         )
         try:
-            await client.connect()
-            if server.username is not None and server.password is not None:
-                await client.login(server.username, server.password)
+            await self._introduce(client)
         except BaseException:
             client.close()
             raise
         return client
+
+    async def _introduce(self, client: aiosmtplib.SMTP) -> None:
+        server = self._server
+        await client.connect()
+        await client.ehlo()
+        if server.tls == "starttls":
+            if not client.supports_extension("starttls"):
+                raise ServerLacks("tls", "it offers no STARTTLS, and nothing goes without")
+            await client.starttls()
+            await client.ehlo()
+        if server.username is not None and server.password is not None:
+            if not client.supports_extension("auth"):
+                raise ServerLacks("provider_auth", "it offers no AUTH")
+            await client.login(server.username, server.password)
 
     def _keep(self, client: aiosmtplib.SMTP) -> None:
         def expire() -> None:

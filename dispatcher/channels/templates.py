@@ -7,9 +7,9 @@
 message come from one folder. Parts: `subject.txt`, `text.txt` and `html.html` of an e-mail;
 `text.txt` of an SMS; `title.txt` and `text.txt` of a push message; `payload.json` of a webhook.
 
-Templates see the reminder's params by their names, and `params` and `reminder` (`facts_of`). They are
-Jinja2 in its sandbox; in `.html` everything is escaped. A name that is not there is an error, not
-an empty text: nobody is told "You owe  €". CPU time and size are bounded, so that one template
+Templates see the reminder's params by their names, and `params` and `reminder` (`facts_of`). They
+are Jinja2 in its sandbox; in `.html` everything is escaped. A name that is not there is an error,
+not an empty text: nobody is told "You owe  €". CPU time and size are bounded, so that one template
 delays nobody else: rendering runs in threads of its own, and is stopped where it is.
 """
 

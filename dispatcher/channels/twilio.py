@@ -101,5 +101,5 @@ class Twilio:
             excerpt_of(answer.body, self._mask),
             self._clock.now(),
             reason=_CODES.get(code) if isinstance(code, int) else None,
-            event_id=text_at(said, "sid"),
+            event_id=text_at(said, "sid", self._mask),
         )

@@ -19,9 +19,9 @@ import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver
 
-from dispatcher.channels.guard import ForbiddenAddressError, guarded_connector
+from dispatcher.channels.guard import ForbiddenAddressError, Resolver, guarded_connector
 from dispatcher.channels.http import excerpt_of, failure, judge, start_of, time_limits
-from dispatcher.channels.masking import Mask
+from dispatcher.channels.masking import NO_SECRETS, SHORTEST, Mask
 from dispatcher.channels.port import ATTEMPT_TIMEOUT, Outcome, Outgoing, Result, printable
 from dispatcher.channels.signing import Keys, signature_headers
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
@@ -117,6 +117,7 @@ class WebhookSender:
         templates: Templates = NO_TEMPLATES,
         resolver: AbstractResolver | None = None,
     ) -> None:
+        """`resolver`: None is the system's. It is closed with the sender."""
         self._clock = clock
         self._rules = rules or WebhookRules()
         self._templates = templates
@@ -125,6 +126,8 @@ class WebhookSender:
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
+        if self._resolver is None:
+            self._resolver = Resolver()
         self._session = aiohttp.ClientSession(
             connector=guarded_connector(
                 allow_loopback=self._rules.allow_loopback_http,
@@ -148,6 +151,9 @@ class WebhookSender:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        if self._resolver is not None:
+            await self._resolver.close()
+            self._resolver = None
 
     def destination(self, channel: Channel) -> str:
         """Scheme, host and port, as written."""
@@ -186,14 +192,13 @@ class WebhookSender:
                 target.url, data=body, headers=headers, allow_redirects=False
             ) as response:
                 start = await start_of(response)
-                excerpt = excerpt_of(start, self._mask_for(target)) if start else ""
+                excerpt = self._excerpt(start, target)
                 return judge(response.status, response.headers, excerpt, self._clock.now())
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             forbidden = _forbidden(error)
             if forbidden is not None:
                 return _refused("url_forbidden", str(forbidden))
-            path = target.url.removeprefix(origin(target.url))  # often a secret by itself
-            return failure(error, self._mask_for(target).and_also([path]))
+            return failure(error, self._mask_for(target))
 
     def _keys(self, outgoing: Outgoing, target: Webhook) -> Sequence[bytes] | None:
         """What to sign with; None if it is not here."""
@@ -201,8 +206,13 @@ class WebhookSender:
             return ()
         return self._rules.keys.get((outgoing.namespace, target.secret_id)) or None
 
+    def _excerpt(self, start: bytes, target: Webhook) -> str:
+        short = len(start) < SHORTEST  # such as "ok": nothing to look for
+        return excerpt_of(start, NO_SECRETS if short else self._mask_for(target))
+
     def _mask_for(self, target: Webhook) -> Mask:
-        return self._mask.and_also(target.headers.values()) if target.headers else self._mask
+        path = target.url.removeprefix(origin(target.url))  # often a secret by itself
+        return self._mask.and_also([path, *target.headers.values()])
 
     async def _payload(self, outgoing: Outgoing) -> str | None:
         parts = await self._templates.render(outgoing, "webhook", (PAYLOAD_PART,))

@@ -30,7 +30,7 @@ from reminders.platform import Limits, Platform
 from reminders.process import Service, run, use_packaged_zones
 from scanner.service import Scanner
 from scheduler.server import Scheduler
-from scheduler.settings import SchedulerSettings
+from scheduler.settings import SchedulerSettings, channel_rules
 
 READY_POLL = timedelta(milliseconds=10)
 
@@ -65,6 +65,7 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
                     SchedulerSettings(
                         address=settings.grpc_address,
                         allow_loopback_http=settings.allow_loopback_http,
+                        channels=channel_rules(settings),
                         limits=RequestLimits(
                             min_interval=settings.rule_min_interval,
                             horizon=settings.schedule_horizon,

@@ -52,8 +52,8 @@ def config(*, json: Annotated[bool, Option("--json", help="For programs.")] = Fa
 def shards(*, json: Annotated[bool, Option("--json", help="For programs.")] = False) -> None:
     """Show who leads each shard, how far it is settled, and what waits in it.
 
-    From the stores, not from the processes. Exit code 1 if nobody leads some shard, or if a watermark
-    may not go on.
+    From the stores, not from the processes. Exit code 1 if nobody leads some shard, or if a
+    watermark may not go on.
     """
     from reminders.cli import shards as looking  # noqa: PLC0415
 

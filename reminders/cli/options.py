@@ -129,6 +129,22 @@ class Content:
     header: Annotated[
         list[str], _option("--header", "name=value for the webhooks; repeatable.", _WHERE)
     ] = field(default_factory=list)
+    secret: Annotated[
+        str | None, _option("--secret", "Name of the secret that signs the webhooks.", _WHERE)
+    ] = None
+    email: Annotated[list[str], _option("--email", "Address to mail to; repeatable.", _WHERE)] = (
+        field(default_factory=list)
+    )
+    subject: Annotated[str | None, _option("--subject", "Of the e-mails.", _WHERE)] = None
+    sms: Annotated[
+        list[str], _option("--sms", "Number such as +33123456789; repeatable.", _WHERE)
+    ] = field(default_factory=list)
+    push: Annotated[list[str], _option("--push", "Device token; repeatable.", _WHERE)] = field(
+        default_factory=list
+    )
+    provider: Annotated[
+        str | None, _option("--provider", "Of the device tokens: fcm | apns.", _WHERE)
+    ] = None
     log: Annotated[bool, _option("--log", "A line in the dispatcher's log.", _WHERE)] = False
     param: Annotated[
         list[str], _option("--param", "key=text for the payload; repeatable.", _WHAT)
@@ -136,7 +152,7 @@ class Content:
     params: Annotated[str | None, _option("--params", "The payload as a JSON object.", _WHAT)] = (
         None
     )
-    template: Annotated[str | None, _option("--template", "Named to the receiver.", _WHAT)] = None
+    template: Annotated[str | None, _option("--template", "Rendered if it exists.", _WHAT)] = None
     label: Annotated[
         list[str], _option("--label", "key=value, for yourself; repeatable.", _WHAT)
     ] = field(default_factory=list)

@@ -165,7 +165,15 @@ def _end_text(rule: pb.Recurrence) -> str:
 def channel_text(channel: pb.Channel) -> str:
     """Where it goes."""
     kind = channel.WhichOneof("kind") or NONE
-    return channel.webhook.url if kind == "webhook" else kind
+    match kind:
+        case "webhook":
+            return channel.webhook.url
+        case "email":
+            return channel.email.to
+        case "sms":
+            return channel.sms.to
+        case _:
+            return kind
 
 
 def word(name: str, prefix: str) -> str:

@@ -119,7 +119,7 @@ def update_request(
     if new.param or new.params is not None:
         reminder.params.update(payload(new))
         paths.append("params")
-    if new.webhook or new.log or new.header:
+    if any(getattr(new, name) for name in _WHERE):
         reminder.channels.extend(channels(new))
         paths.append("channels")
     if any(getattr(when, each.name) for each in fields(when)):
@@ -133,6 +133,9 @@ def update_request(
     return UpdateReminderRequest(reminder=reminder, update_mask=FieldMask(paths=paths), **more)
 
 
+_WHERE = ("webhook", "header", "secret", "email", "subject", "sms", "push", "provider", "log")
+
+
 def _set(policies: pb.Policies) -> Iterator[str]:
     """The paths of what is set: of the retry its own fields."""
     for each, _ in policies.ListFields():
@@ -143,22 +146,59 @@ def _set(policies: pb.Policies) -> Iterator[str]:
 
 
 def channels(what: Content) -> list[pb.Channel]:
-    """Webhooks in order, then the log; further webhooks get an id of their own."""
+    """Webhooks, e-mails, SMS, push, then the log; a kind's further ones get an id of their own."""
+    _refuse_lonely(what)
     headers = pairs("--header", what.header)
-    if headers and not what.webhook:
-        raise typer.BadParameter("--header goes with --webhook")
+    secret_id = what.secret or ""
+    hooks = [
+        pb.WebhookChannel(url=url, headers=headers, secret_id=secret_id) for url in what.webhook
+    ]
+    emails = [pb.EmailChannel(to=to, subject=what.subject or "") for to in what.email]
     found = [
-        pb.Channel(
-            channel_id="" if number == 1 else f"webhook-{number}",
-            webhook=pb.WebhookChannel(url=url, headers=headers),
-        )
-        for number, url in enumerate(what.webhook, start=1)
+        *(pb.Channel(channel_id=_nth("webhook", n), webhook=each) for n, each in enumerate(hooks)),
+        *(pb.Channel(channel_id=_nth("email", n), email=each) for n, each in enumerate(emails)),
+        *(
+            pb.Channel(channel_id=_nth("sms", n), sms=pb.SmsChannel(to=to))
+            for n, to in enumerate(what.sms)
+        ),
+        *(
+            pb.Channel(
+                channel_id=_nth("push", n),
+                push=pb.PushChannel(to=to, provider=_provider(what.provider)),
+            )
+            for n, to in enumerate(what.push)
+        ),
     ]
     if what.log:
         found.append(pb.Channel(log=pb.LogChannel()))
     if not found:
-        raise typer.BadParameter("say where to: --webhook URL or --log")
+        ways = "--webhook URL, --email ADDRESS, --sms NUMBER, --push TOKEN or --log"
+        raise typer.BadParameter(f"say where to: {ways}")
     return found
+
+
+def _refuse_lonely(what: Content) -> None:
+    """A flag that qualifies nothing is a mistake."""
+    qualifiers = (
+        ("--header", what.header, "--webhook", what.webhook),
+        ("--secret", what.secret, "--webhook", what.webhook),
+        ("--subject", what.subject, "--email", what.email),
+        ("--provider", what.provider, "--push", what.push),
+    )
+    for flag, given, needed, there in qualifiers:
+        if given and not there:
+            raise typer.BadParameter(f"{flag} goes with {needed}")
+
+
+def _nth(kind: str, index: int) -> str:
+    return "" if index == 0 else f"{kind}-{index + 1}"
+
+
+def _provider(name: str | None) -> pb.PushProvider.ValueType:
+    known = {"fcm": pb.PUSH_PROVIDER_FCM, "apns": pb.PUSH_PROVIDER_APNS}
+    if name not in known:
+        raise typer.BadParameter("--push needs --provider fcm or --provider apns")
+    return known[name]
 
 
 def payload(what: Content) -> dict[str, Any]:

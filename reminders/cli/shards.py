@@ -60,8 +60,8 @@ def problems_of(shards: Sequence[Shard]) -> list[str]:
         found.append(f"nobody leads shards {', '.join(headless)}: is a scanner running?")
     if refused:
         found.append(
-            f"the watermarks of shards {', '.join(refused)} stand before minutes that may have lost "
-            "entries: run `tocsin rebuild`"
+            f"the watermarks of shards {', '.join(refused)} stand before minutes that may have "
+            "lost entries: run `tocsin rebuild`"
         )
     return found
 

@@ -81,7 +81,7 @@ Replication = Annotated[
 ]
 
 
-class Settings(ChannelSettings):
+class Settings(ChannelSettings, BaseSettings):
     """What is in force, frozen. `load_settings` makes it; tests may pass values by keyword."""
 
     model_config = SettingsConfigDict(

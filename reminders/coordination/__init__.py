@@ -12,6 +12,29 @@ So every script compares the server it runs on with the shard's home, written wi
          │                        ├── same server ──▶ go on
     drop the heap ◀── MOVED ──────┴── another (fail-over, restart), or no home (data lost)
 
+The lease of a shard, and who acts next in each state:
+
+    FREE ──acquire: 1──▶ HELD ──renew: 1──▶ HELD (each `renew_every`)
+      ▲                   │ │ │
+      │ release, or       │ │ └─ renew, claim: MOVED ──▶ LOST: another home, or none
+      │ its life ends     │ └─── renew, claim: 0 ──────▶ LOST: somebody else's token
+      └───────────────────┘      no answer until trusted_until ──▶ LOST, as far as the holder knows
+
+| state                  | who acts next                                                          |
+|------------------------|------------------------------------------------------------------------|
+| FREE                   | the member whom placement wants: acquires within `renew_every`         |
+| HELD                   | the holder: renews, claims. Nobody else's claim is taken (the token)   |
+| HELD, holder dead      | Redis: the life ends; then as FREE. At most life + `renew_every`       |
+| HELD, holder stopped   | the same; when it wakes, its token is refused: it drops everything     |
+| HELD, member unwanted  | the holder: claims what is due already, then releases                  |
+| LOST                   | the holder: drops its heap, and acquires anew if it is still wanted    |
+| kept by another home   | anybody: such a lease counts as FREE                                   |
+
+`home:{s}` has two instants. `since_us` is set with every acquisition: copies read before it are
+STALE. `known_us` is set where the home is: it stays through hand-overs and begins anew after a
+fail-over, a restart or a loss. What was claimed since then is on record here, so "not claimed" can
+be relied on for what was due after it; before that a changer is in doubt (`Revocation`).
+
 Why a first claim can't overtake a void (DESIGN §5). The changer sets `void` before it answers, and
 it lives for look-ahead + margin. A claim of a copy that was read before the void was set finds the
 void; or it comes after the void expired, more than look-ahead + margin after the copy was read, and
@@ -22,10 +45,10 @@ older than the new home. All services must have the same look-ahead and margin.
 Keys (all but `members` carry the hash tag of their shard: on a cluster a shard is in one place):
 
     lease:{s}            token of the holder                              a lease's life
-    home:{s}             hash: server, since_us                           permanent
+    home:{s}             hash: server, since_us, known_us                 permanent
     fired:{s}:<minute>   hash: dedupe id → job id; minutes since 1970     hours after a claim
     void:{s}:<reminder>  first claims up to this version are refused      look-ahead + margin
-    voidgroups:{s}       hash: group → cancelled_at in µs                 the same, by its writer
+    voidgroup:{s}:<group>  what was created up to then (µs) is refused    the same
     jobs:{s}, fires:{s}  streams; field `e` an entry, `r` one to recheck  until done
     near:{s}             stream; `e` entry, `w` written_from in ms        trimmed by age
     members              sorted set: member → when it beat, server's ms   a lease's life
@@ -41,9 +64,10 @@ has `lazyfree-lazy-expire yes`: a start-up check warns. One command alone: 60–
 """
 
 from reminders.coordination.adapter import RedisCoordination
-from reminders.coordination.checks import Finding, Severity, inspect_server
+from reminders.coordination.checks import inspect_server
 from reminders.coordination.clock import RedisClock
 from reminders.coordination.connection import Lives, Timeouts
+from reminders.findings import Finding, Severity
 
 __all__ = [
     "Finding",

@@ -1,8 +1,6 @@
 """What a server must be before a service relies on it."""
 
-from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any
 
 from redis.asyncio import Redis
@@ -10,29 +8,9 @@ from redis.exceptions import ResponseError
 
 from reminders.coordination.connection import send, translated
 from reminders.coordination.masters import MasterView
+from reminders.findings import Finding, refuse, warn
 
 OLDEST = (6, 2)
-
-
-class Severity(StrEnum):
-    """What to do about a finding."""
-
-    REFUSE = "refuse"
-    """Do not start: a guarantee would not hold."""
-    WARNING = "warning"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that is not as it should be."""
-
-    severity: Severity
-    name: str
-    """A stable word for logs."""
-    remedy: str
-    """What to change, for a person."""
-
-
 FAIL_OVER = timedelta(seconds=10)
 """When a replica is promoted, at the earliest, where no sentinel says so."""
 FEWEST_REPLICAS = 2
@@ -53,7 +31,7 @@ async def inspect_server(client: Redis, view: MasterView | None = None) -> list[
         found += _watched(view)
     if config.get("lazyfree-lazy-expire") == "no":
         found.append(
-            _warn("slow_expiry", "set lazyfree-lazy-expire yes: freeing a busy minute takes 40 ms")
+            warn("slow_expiry", "set lazyfree-lazy-expire yes: freeing a busy minute takes 40 ms")
         )
     return found
 
@@ -73,13 +51,13 @@ def _basics(info: dict[str, Any]) -> list[Finding]:
     found = []
     version = str(info["redis_version"])
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
-        found.append(_refuse("version", f"Redis {version} is too old: 6.2 or newer"))
+        found.append(refuse("version", f"Redis {version} is too old: 6.2 or newer"))
     policy = str(info["maxmemory_policy"])
     if policy != "noeviction":
         remedy = (
             f"set maxmemory-policy noeviction (it is {policy}): evicted claims would ring twice"
         )
-        found.append(_refuse("eviction", remedy))
+        found.append(refuse("eviction", remedy))
     return found
 
 
@@ -87,7 +65,7 @@ def _persistence(info: dict[str, Any], config: dict[str, str]) -> list[Finding]:
     if info["aof_enabled"] or config.get("save", "unknown"):
         return []
     return [
-        _warn(
+        warn(
             "persistence",
             "set appendonly yes: a restart now makes every shard recover from Cassandra",
         )
@@ -98,7 +76,7 @@ def _replication(
     info: dict[str, Any], config: dict[str, str], view: MasterView | None
 ) -> list[Finding]:
     if info["role"] != "master":
-        return [_refuse("replica", "point to the master: this server is a replica")]
+        return [refuse("replica", "point to the master: this server is a replica")]
     replicas = int(info["connected_slaves"])
     needed = int(config.get("min-replicas-to-write", 0))
     if not replicas and not needed and view is None:
@@ -107,23 +85,23 @@ def _replication(
     found = []
     if replicas < FEWEST_REPLICAS:
         found.append(
-            _warn(
+            warn(
                 "replicas", f"{replicas} replicas: with fewer than two, a promoted one stands still"
             )
         )
     if not config:
         found.append(
-            _warn("replicas_unknown", "see that min-replicas-to-write is 1: CONFIG GET is refused")
+            warn("replicas_unknown", "see that min-replicas-to-write is 1: CONFIG GET is refused")
         )
     elif needed < 1:
         found.append(
-            _refuse(
+            refuse(
                 "isolation", "set min-replicas-to-write 1: an isolated master would go on claiming"
             )
         )
     elif (lag := int(config["min-replicas-max-lag"])) == 0 or timedelta(seconds=lag) >= fail_over:
         remedy = f"set min-replicas-max-lag (it is {lag} s) below the fail-over time of {fail_over}"
-        found.append(_refuse("isolation_lag", remedy))
+        found.append(refuse("isolation_lag", remedy))
     return found
 
 
@@ -132,7 +110,7 @@ def _watched(view: MasterView) -> list[Finding]:
     found = []
     if view.replicas < FEWEST_REPLICAS:
         found.append(
-            _refuse(
+            refuse(
                 "replicas_known",
                 f"give the master {FEWEST_REPLICAS} replicas (the sentinels know {view.replicas}): "
                 "one that is promoted and has none itself takes no writes",
@@ -140,18 +118,10 @@ def _watched(view: MasterView) -> list[Finding]:
         )
     if view.sentinels < FEWEST_SENTINELS:
         found.append(
-            _warn(
+            warn(
                 "sentinels",
                 f"run {FEWEST_SENTINELS} sentinels (there are {view.sentinels}): fewer have no "
                 "majority when one is lost",
             )
         )
     return found
-
-
-def _refuse(name: str, remedy: str) -> Finding:
-    return Finding(severity=Severity.REFUSE, name=name, remedy=remedy)
-
-
-def _warn(name: str, remedy: str) -> Finding:
-    return Finding(severity=Severity.WARNING, name=name, remedy=remedy)

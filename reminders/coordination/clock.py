@@ -109,8 +109,12 @@ class RedisClock:
         return age_s <= LONGEST_CARRY_S and abs(self.drift()) <= timedelta(seconds=MOST_DRIFT_S)
 
     def drift(self) -> timedelta:
-        """This machine's clock minus the reference."""
-        return timedelta(seconds=time.time() - self._now_s())
+        """This machine's clock minus the reference as it was last read, not as `now` shows it while
+        it stands still: a server with another clock is noticed at once.
+        """
+        if self._best is None:
+            raise CoordinationUnavailable(operation="time")
+        return timedelta(seconds=time.time() - time.monotonic() - self._best.offset_s)
 
     async def sleep_until(self, at: datetime) -> None:
         """To about a millisecond, never early: a loop's timers may be, so it looks again."""

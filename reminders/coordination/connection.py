@@ -136,10 +136,13 @@ class Clients:
 
     async def _disconnect(self) -> None:
         """The server is another now: whoever waits for the old one's answer gets an error."""
-        for client in (self.commands, self.blocking):
-            with suppress(RedisError, OSError):  # closing failed; it is closed all the same
-                await client.connection_pool.disconnect(inuse_connections=True)
-        await self.lines.close()
+        for close in (
+            self.commands.connection_pool.disconnect,
+            self.blocking.connection_pool.disconnect,
+            self.lines.close,
+        ):
+            with suppress(RedisError, OSError):  # it did not end well, but it is closed
+                await close()
 
     async def close(self) -> None:
         """Close every connection."""

@@ -68,7 +68,11 @@ class Masters:
 
         Raises:
             RedisConnectionError: no sentinel has named it yet.
+
+        And what ended the watching, if something did.
         """
+        if self._watching is not None and self._watching.done() and not self._watching.cancelled():
+            self._watching.result()
         if self.view is None:
             raise RedisConnectionError(f"no sentinel names a master for {self._service!r}")
         return self.view.address

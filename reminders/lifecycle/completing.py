@@ -22,6 +22,7 @@ import structlog
 from reminders.buckets import MINUTE
 from reminders.errors import StoreUnavailable
 from reminders.lifecycle.beside import carried, not_rung, outstanding
+from reminders.lifecycle.creating import MISSING_IS_UNWRITTEN
 from reminders.lifecycle.outcomes import (
     emitted_by,
     finish_entry,
@@ -105,7 +106,7 @@ class Completion:
         if outcome.applied:
             await self._settle(change, revoked, fired)
             if new.status is Status.SCHEDULED:
-                await self._insert(new, change, planned, known_at)
+                await self._insert(new, change, planned)
         if going_on:
             await self._carry(new, change, outcome, going_on, known_at)
         silenced = [entry for entry in told if occurrence_id_of(entry) not in fired]
@@ -154,6 +155,8 @@ class Completion:
         state = await self._store.due.read(entry.key)
         if state is not None and (state.handled_at is not None or state.fate is Fate.CLAIMED):
             return True
+        if state is None and self._unwritten(change, entry):
+            return False
         if not await self._in_doubt(change, entry, revocation) or await self._inserted(change):
             return False
         rows = await self._store.ledger.page(
@@ -164,6 +167,13 @@ class Completion:
             OccurrenceStatus.CANCELLED,
             OccurrenceStatus.SKIPPED,
         )
+
+    def _unwritten(self, change: Change, entry: DueEntry) -> bool:
+        """Whether a row that is not there was never written, so that nobody can have claimed it: its
+        expander died after the live entry. Not of one that expired, or is on the way elsewhere.
+        """
+        moved = entry.key.ring_at > max(entry.promised_at, change.previous.updated_at)
+        return not moved and entry.key.ring_at > self._clock.now() - MISSING_IS_UNWRITTEN
 
     async def _in_doubt(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
         """Whether a claim may have been made that nobody can see any more."""
@@ -209,13 +219,18 @@ class Completion:
         if rows:
             await self._store.ledger.write(rows, at=self._clock.now())
 
-    async def _insert(
-        self, new: Record, change: Change, planned: Sequence[DueEntry], known_at: datetime
-    ) -> None:
-        """Live entries are acknowledged before their due entries are written."""
-        if planned:
-            await self._store.records.add_live(planned, stamp=change.stamp)
-            await self._store.users.add(planned, new.definition.user_id, stamp=change.stamp)
+    async def _insert(self, new: Record, change: Change, planned: Sequence[DueEntry]) -> None:
+        """Live entries are acknowledged before their due entries are written; and these are written
+        only while the change is in progress. Somebody else may have ended it meanwhile, as refused:
+        what we wrote then could ring before step 5 tells us.
+        """
+        if not planned:
+            return
+        await self._store.records.add_live(planned, stamp=change.stamp)
+        await self._store.users.add(planned, new.definition.user_id, stamp=change.stamp)
+        known_at = self._clock.now()
+        again = await self._store.records.read(new.reminder_id)
+        if again is not None and again.change is not None and again.change.version == new.version:
             await self._writer.put(planned, stamp=change.stamp, known_at=known_at)
 
     async def _carry(

@@ -113,7 +113,11 @@ class Creates:
                 results[index] = error
             return
         for index, one in fresh.items():
-            results[index] = Created(view=_view_of(one))
+            view = _view_of(one)
+            if one.record.created_at < known_at:
+                # Of a call that died. Its group may have been cancelled since: say so.
+                view = await self._reads.view(Stored(record=one.record, live=one.entries))
+            results[index] = Created(view=view)
 
     # --- keys -----------------------------------------------------------------------------------
 
@@ -260,6 +264,8 @@ class Creates:
             await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
             if state is None:
                 await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
+            else:
+                await self._writer.move_late([whole])
 
 
 def _check_in_time(request: CreateRequest) -> None:

@@ -34,7 +34,8 @@ class Reason(StrEnum):
     URL_FORBIDDEN = "URL_FORBIDDEN"
     CHANNEL_UNAVAILABLE = "CHANNEL_UNAVAILABLE"
     AUDIENCE_UNAVAILABLE = "AUDIENCE_UNAVAILABLE"
-    SECRET_UNKNOWN = "SECRET_UNKNOWN"
+    SECRET_UNKNOWN = "SECRET_UNKNOWN"  # noqa: S105 - a word
+    """A signing secret's name that is not configured."""
     NO_ADDRESS = "NO_ADDRESS"
     """Nobody says where to."""
     ADDRESS_INVALID = "ADDRESS_INVALID"

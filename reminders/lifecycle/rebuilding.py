@@ -61,8 +61,8 @@ class Rebuild:
         self._finish = finish
 
     async def run(self) -> AsyncGenerator[Rebuilt, None]:
-        """Tells how far it is after each page; the watermarks move at its end. Raises `Unavailable`:
-        then it begins anew.
+        """Tells how far it is after each page; the watermarks move at its end. After an error
+        (`Unavailable`) it begins anew.
         """
         began = self._clock.now()
         records = written = 0

@@ -24,7 +24,8 @@ import structlog
 from reminders.buckets import MINUTE
 from reminders.errors import CoordinationUnavailable
 from reminders.lifecycle.planning import instant_ms
-from reminders.model.entry import DueEntry, Fate, Kind
+from reminders.model.entry import DueEntry, Fate, Kind, Origin
+from reminders.model.record import Record, Status
 from reminders.platform import Platform
 
 log = structlog.get_logger(__name__)
@@ -75,6 +76,19 @@ class EntryWriter:
         for entry in late:
             await self._move(entry)
 
+    async def move_late(self, entries: Sequence[DueEntry]) -> None:
+        """Moves open entries that somebody wrote into a minute that was settled, and died before he
+        looked at the clock. What is late in another minute, the trailing scan finds.
+        """
+        now = self._clock.now()
+        late = [entry for entry in entries if self._late(entry, now)]
+        if not late:
+            return
+        settled_through = await self._store.progress.read()
+        for entry in late:
+            if entry.key.minute < settled_through[entry.key.shard]:
+                await self._move(entry)
+
     async def _announce(self, entries: Sequence[DueEntry], written_from: datetime) -> None:
         if not entries:
             return
@@ -116,7 +130,7 @@ class EntryWriter:
         if entry.kind is Kind.OCCURRENCE:
             await self._store.records.add_live([moved], stamp=stamp)
             stored = await self._store.records.read(entry.reminder_id)
-            if stored is None or stored.record.version != entry.version:
+            if stored is None or not _rings(stored.record, entry):
                 return None
         await self._store.due.put([moved], stamp=stamp)
         await self._store.due.mark([entry.key], Fate.VOID, stamp=stamp)
@@ -142,3 +156,13 @@ class EntryWriter:
             entry.reminder_id, occurrence_id=occurrence_id, limit=1
         )
         return bool(rows)
+
+
+def _rings(record: Record, entry: DueEntry) -> bool:
+    """Whether the record lets it ring. A change that was refused leaves its version, as fired; a
+    trigger rings all the same.
+    """
+    if record.version != entry.version:
+        return False
+    triggered = entry.occurrence is not None and entry.occurrence.origin is Origin.TRIGGER
+    return record.status is Status.SCHEDULED or triggered

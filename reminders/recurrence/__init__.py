@@ -25,7 +25,9 @@ Tocsin may import it; it imports nothing of Tocsin. Start at `series`.
 
 The arithmetic is our own. dateutil, the obvious library, can't be stopped inside a barren stretch
 (30 February burns 13 s in one call), evaluates WEEKLY+BYSETPOS wrongly in the first week, and knows
-no missing-day policy; here it is the oracle of the tests, where it is right.
+no missing-day policy; here it is an oracle of the tests, where it is right. All is also held
+against slow readings that share no code: of RFC 5545, of cron, and of every zone's clock
+(`tests/oracle`, `make oracle`).
 """
 
 from reminders.recurrence.business import holiday_data_version

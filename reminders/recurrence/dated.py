@@ -81,10 +81,11 @@ class Dated:
 
     def _cron(self, cron: Cron, since: datetime) -> Iterator[Batch]:
         day = since.date()
+        months = cron.months
         while day <= LAST_DAY:
             following = day + _DAY
-            if day.month not in cron.months:
-                following = month_after(day, cron.months) or LAST_DAY + _DAY
+            if day.month not in months:
+                following = month_after(day, months) or LAST_DAY + _DAY
             opens = datetime.combine(following, time())
             if cron.matches(day):
                 yield from self._on(Day(nominal=day, planned=day), cron.times, since, opens)

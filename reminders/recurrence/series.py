@@ -4,6 +4,11 @@ A `Series` is a value and computes from it alone; `next` asks "what comes after 
 the cursor (last local intent, how many so far) is all that is kept. Nothing is replayed from the
 start, so an old rule costs what a new one does. All order is by instant: local intents can change
 places around a transition (SHIFT_FORWARD, BOTH) or a month's end (business days).
+
+Newer zone or holiday data move what is ahead and double nothing: a time that no policy moves comes
+in the order of local intents, so one at or before the cursor's has had its turn. Only where intents
+change places as above, and the new data change that very night or month's end while the cursor
+stands in it, can an intent come again or be left out; its key tells.
 """
 
 from collections.abc import Iterable
@@ -33,7 +38,7 @@ from reminders.recurrence.zones import (
 )
 
 MAX_STEPS = 50_000
-"""Steps of work (dates, periods, local times looked at) for one occurrence; about 0.1 s."""
+"""Steps of work (dates, periods, local times looked at) for one occurrence; 0.1 to 0.3 s."""
 MAX_DATES = 1000
 """EXDATEs, and RDATEs, of one series."""
 _YEARS = range(2, 9999)

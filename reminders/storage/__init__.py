@@ -10,6 +10,7 @@ Start reading at `store` (what services wire in their `__main__`); then
     session         cluster, consistency, retry and time-out policy
     bridge          driver futures to awaitables, driver errors to the domain's
     statements      loads and prepares `cql/`: every statement, named and described
+    checks          whether the keyspace has enough copies
     migrate         applies `migrations/`: the schema, numbered
 
 How writes stay safe (DESIGN §3, §5):

@@ -1,12 +1,15 @@
 """The store on Cassandra, as services wire it."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Self
 
 from cassandra.cluster import Cluster, Session
 
+from reminders.findings import Finding
 from reminders.storage.access import Access
 from reminders.storage.bridge import Bridge, translated
+from reminders.storage.checks import inspect_keyspace
 from reminders.storage.dedup import CassandraDedupKeys
 from reminders.storage.due import CassandraDueEntries
 from reminders.storage.expiry import Expiry
@@ -36,8 +39,10 @@ WRITE_PATIENCE = 2
 class CassandraStore:
     """`reminders.ports.Store`. Made by `connect`, in the event loop that will use it."""
 
-    def __init__(self, cluster: Cluster, access: Access) -> None:
+    def __init__(self, cluster: Cluster, access: Access, findings: Sequence[Finding] = ()) -> None:
         self._cluster = cluster
+        self.findings = findings
+        """Of the start-up checks."""
         self._access = access
         self.records = CassandraRecords(access)
         self.due = CassandraDueEntries(access)
@@ -57,7 +62,7 @@ class CassandraStore:
             KeyspaceRefused: Not migrated, or made for another number of shards.
         """
         with translated("connect"):
-            cluster, prepared, session = await asyncio.to_thread(_open, settings)
+            cluster, prepared, session, findings = await asyncio.to_thread(_open, settings)
         bridge = Bridge(session)
         expiry = Expiry(settings.retention)
         patience_s = WRITE_PATIENCE * settings.request_timeout.total_seconds()
@@ -76,7 +81,7 @@ class CassandraStore:
                 linger_s=OUTCOMES_LINGER_S,
             ),
         )
-        return cls(cluster, access)
+        return cls(cluster, access, findings)
 
     async def close(self) -> None:
         """Closes all connections; what is under way fails. Drain first."""
@@ -92,11 +97,14 @@ class CassandraStore:
             await self._access.bridge.run(self._access.prepared["setting_read"].bind("shards"))
 
 
-def _open(settings: StorageSettings) -> tuple[Cluster, dict[str, Prepared], Session]:
+def _open(
+    settings: StorageSettings,
+) -> tuple[Cluster, dict[str, Prepared], Session, list[Finding]]:
     cluster, session = connect(settings, settings.keyspace)
     try:
+        findings = inspect_keyspace(cluster, session, settings)
         check(session, settings)
-        return cluster, prepare(session), session
+        return cluster, prepare(session), session, findings
     except BaseException:
         cluster.shutdown()
         raise

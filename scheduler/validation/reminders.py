@@ -57,7 +57,7 @@ def read_definition(
     template_id = optional(reminder.template_id, NAME_BYTES, f"{field}.template_id", problems)
     params = NO_PARAMS
     if fits and reminder.HasField("params"):
-        params = to_json(reminder.params, f"{field}.params", problems)
+        params = _params(reminder, f"{field}.params", problems)
     dedup_key = optional(reminder.dedup_key, DEDUP_KEY_BYTES, f"{field}.dedup_key", problems)
     group_id = optional(reminder.group_id, ID_BYTES, f"{field}.group_id", problems)
     labels = _labels(reminder.labels, f"{field}.labels", problems)
@@ -74,6 +74,19 @@ def read_definition(
         group_id=group_id,
         labels=labels,
     )
+
+
+def _params(reminder: pb.Reminder, field: str, problems: Problems) -> str:
+    """As JSON text, which may be larger than the message: a control character has six bytes."""
+    params = to_json(reminder.params, field, problems)
+    size = len(params) if params.isascii() else len(params.encode())
+    if size > REMINDER_BYTES:
+        problems.add(
+            field,
+            Reason.PAYLOAD_TOO_LARGE,
+            f"has {size} bytes as JSON; at most {REMINDER_BYTES} are taken",
+        )
+    return params
 
 
 def _check_size(reminder: pb.Reminder, field: str, problems: Problems) -> bool:

@@ -137,6 +137,8 @@ class System:
     folder: Path
     environment: dict[str, str]
     running: dict[str, tuple[ServerProcess, int]] = field(default_factory=dict)
+    own: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What single processes are told on top."""
 
     def start(self, *names: str) -> None:
         """Starts `scanner`, `scanner-2`, …, and waits until all of them are ready."""
@@ -149,12 +151,13 @@ class System:
                 output=self.folder / f"{name}.log",
                 environment={
                     **self.environment,
+                    **self.own.get(name, {}),
                     f"TOCSIN_{service.upper()}_HTTP_PORT": str(port),
                 },
             )
             self.running[name] = (process, port)
         for name in names:
-            until(partial(self._ready, name), f"{name} ready; see {self.folder}")
+            until(partial(self.ready, name), f"{name} ready; see {self.folder}")
 
     def kill(self, *names: str) -> None:
         """As `kill -9`, without a farewell."""
@@ -194,7 +197,8 @@ class System:
         """The reminder that `tocsin create …` answers."""
         return self.json(*arguments)["reminder"]
 
-    def _ready(self, name: str) -> bool:
+    def ready(self, name: str) -> bool:
+        """Whether it says so; one that has ended is an error."""
         process, port = self.running[name]
         if process.process.poll() is not None:
             raise AssertionError(

@@ -1,4 +1,5 @@
 """CancelGroup over gRPC, on real Cassandra and Redis: who rings, who does not, how fast it is."""
+
 from __future__ import annotations
 
 import asyncio

@@ -108,6 +108,30 @@ async def test_a_correction_forward_is_taken_at_once(machine: Machine) -> None:
     assert error_of(clock, machine) == pytest.approx(0.05, abs=0.0015)
 
 
+@pytest.mark.parametrize("error", [-0.5, 0.5, -3600.0])
+async def test_a_fail_over_to_a_server_with_another_clock_is_out_of_bounds_at_once(
+    machine: Machine, error: float
+) -> None:
+    """And time does not go back: it stands still, or goes on with the new server's. Once that has
+    been set right, or a right one leads, the process is in bounds again.
+    """
+    clock = clock_of(machine)
+    await clock.sample()
+    before = clock.now()
+    assert clock.in_bounds()
+    machine.server_error = error
+    await clock.sample()
+    assert not clock.in_bounds()
+    assert clock.now() >= before
+    machine.monotonic += 0.01
+    assert clock.now() >= before
+    assert not clock.in_bounds()
+    machine.server_error = 0.0
+    await clock.sample()
+    assert clock.in_bounds()
+    assert clock.now() >= before
+
+
 @pytest.mark.parametrize(
     ("drift", "fine"), [(0.09, True), (-0.09, True), (0.11, False), (-0.11, False)]
 )

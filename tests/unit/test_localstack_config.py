@@ -17,7 +17,12 @@ from reminders.localstack.cassandra import (
 from reminders.localstack.failure import StepFailedError, tail
 from reminders.localstack.probe import split_host_port
 from reminders.localstack.provide import given_hosts, given_url
-from reminders.localstack.redis import RedisSettings, version_of
+from reminders.localstack.redis import (
+    RedisSettings,
+    SentinelSettings,
+    render_sentinel,
+    version_of,
+)
 from reminders.localstack.redis import render as render_redis
 from reminders.localstack.runtime import LIST, cache_dir, java_major, pinned_jars
 
@@ -101,6 +106,39 @@ def test_redis_keeps_what_it_acknowledged_and_evicts_nothing() -> None:
 def test_redis_version(output: str, version: tuple[int, ...]) -> None:
     """What cannot be read is older than everything."""
     assert version_of(output) == version
+
+
+def test_a_replicated_redis_stops_before_it_is_replaced() -> None:
+    """An isolated master takes no writes after 2 to 3 s; sentinels replace it after 3 s."""
+    alone = RedisSettings(directory=Path("/d"), host="127.0.0.1", port=6380)
+    assert "min-replicas" not in render_redis(alone)
+    replica = RedisSettings(
+        directory=Path("/d"),
+        host="127.0.0.1",
+        port=6381,
+        replicated=True,
+        replica_of=("127.0.0.1", 6380),
+    )
+    rendered = render_redis(replica)
+    assert "min-replicas-to-write 1\nmin-replicas-max-lag 2\n" in rendered
+    assert "replicaof 127.0.0.1 6380\n" in rendered
+    sentinel = SentinelSettings(
+        directory=Path("/d"),
+        host="127.0.0.1",
+        port=26380,
+        service="tocsin",
+        master=("127.0.0.1", 6380),
+        quorum=2,
+    )
+    rendered = render_sentinel(sentinel)
+    assert "sentinel monitor tocsin 127.0.0.1 6380 2\n" in rendered
+    assert "sentinel down-after-milliseconds tocsin 3000\n" in rendered
+
+
+def test_hints_can_be_left_out() -> None:
+    """A node that was down then comes back with old data."""
+    assert "hinted_handoff_enabled: true\n" in render(node())
+    assert "hinted_handoff_enabled: false\n" in render(node(hints=False))
 
 
 @pytest.mark.parametrize(

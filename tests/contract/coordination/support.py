@@ -129,6 +129,10 @@ class World(ABC):
         """The same data on a server that is no shard's home."""
 
     @abstractmethod
+    async def take_away(self, stream: str, shard: int, *, whole: bool) -> None:
+        """By an operator's mistake: its messages (XTRIM), or the whole stream with its group."""
+
+    @abstractmethod
     async def lose_job(self, shard: int, job_id: str) -> None:
         """Remove it from the stream behind everybody's back."""
 
@@ -182,6 +186,12 @@ class MemoryWorld(World):
     async def become_another(self) -> None:
         self.coordination.fail_over(self.coordination.replica())
 
+    async def take_away(self, stream: str, shard: int, *, whole: bool) -> None:
+        if whole:
+            del self.coordination.server.data.streams[stream, shard]
+        else:
+            self.coordination.server.stream(stream, shard).messages.clear()
+
     async def lose_job(self, shard: int, job_id: str) -> None:
         self.coordination.server.stream("jobs", shard).messages.pop(job_id)
 
@@ -232,6 +242,12 @@ class RedisWorld(World):
     async def become_another(self) -> None:
         async for key in self.client.scan_iter("home:*"):
             await self.client.hset(key, "server", "another.server")
+
+    async def take_away(self, stream: str, shard: int, *, whole: bool) -> None:
+        if whole:
+            await self.client.delete(f"{stream}:{{{shard}}}")
+        else:
+            await self.client.xtrim(f"{stream}:{{{shard}}}", maxlen=0, approximate=False)
 
     async def lose_job(self, shard: int, job_id: str) -> None:
         await self.client.xdel(f"jobs:{{{shard}}}", job_id)

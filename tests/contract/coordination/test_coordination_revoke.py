@@ -107,8 +107,9 @@ async def test_what_is_known_begins_where_data_was_lost(held: World) -> None:
         entries = [copy.state.entry]
         found = await held.coordination.claims.revoke(0, "r", through_version=0, entries=entries)
         assert (found.known_since is None) == found.moved
-        assert found.known_since is not None
-        return found.known_since
+        since: datetime | None = found.known_since
+        assert since is not None
+        return since
 
     began = await known_since()
     await held.elapse(5 * MS)

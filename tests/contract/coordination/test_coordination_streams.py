@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from tests.contract.coordination.support import LONG, MS, NO_WAIT, SECOND, World
+from reminders.ports import ClaimAnswer
+from tests.contract.coordination.support import CLAIMED, LONG, MS, NO_WAIT, SECOND, World
 
 
 @pytest.fixture
@@ -202,3 +203,25 @@ async def test_claimed_at_is_the_servers_time(held: World) -> None:
     assert again.claimed_at == job.claimed_at
     assert job.claimed_at.utcoffset() == timedelta(0)
     assert abs(held.now() - job.claimed_at) < 5 * SECOND
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["deleted", "trimmed"])
+async def test_what_an_operator_took_away_is_handed_on_again(held: World, *, whole: bool) -> None:
+    """By XTRIM or DEL, of what waited and of what a consumer had: each is added once more, to be
+    rechecked, and arrives; what the consumer had is touched, done and reclaimed in vain.
+    """
+    copies = [held.due(recheck=True) for _ in range(4)]
+    assert await held.claim(*copies) == CLAIMED * 4
+    jobs = held.coordination.jobs
+    taken = await jobs.read("c", [0], count=2, wait=NO_WAIT)
+    await held.take_away("jobs", 0, whole=whole)
+    assert await jobs.read("c", [0], count=9, wait=NO_WAIT) == []
+    await jobs.touch("c", taken)
+    await jobs.done(taken[:1])
+    assert await jobs.reclaim("d", [0], idle=NO_WAIT, count=9) == []
+    assert await held.claim(*copies) == [ClaimAnswer.READDED] * 4
+    again = await jobs.read("c", [0], count=9, wait=NO_WAIT)
+    assert [job.raw for job in again] == [copy.state.raw for copy in copies]
+    assert all(job.recheck for job in again)
+    await jobs.done(again)
+    assert await jobs.lengths([0]) == {0: 0}

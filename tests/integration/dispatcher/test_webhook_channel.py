@@ -13,14 +13,17 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from dispatcher.channels.guard import ForbiddenAddressError, guarded_connector
+from dispatcher.channels.http import retry_after
 from dispatcher.channels.port import Outcome, Outgoing
-from dispatcher.channels.webhook import WebhookSender, body_of, retry_after
+from dispatcher.channels.webhook import WebhookRules, WebhookSender, body_of
 from reminders.clock import ManualClock
 from reminders.model.definition import Channel, Webhook
 from reminders.model.entry import Occurrence
 
 NOW = datetime(2026, 3, 29, 1, 0, 1, tzinfo=UTC)
-SHORT = timedelta(milliseconds=100)
+ANY_PORT = WebhookRules(ports=(range(1, 65_536),))
+LOOPBACK = WebhookRules(allow_loopback_http=True)
+HURRIED = WebhookRules(allow_loopback_http=True, timeout=timedelta(milliseconds=100))
 
 
 def outgoing(url: str, params_json: str = "{}", **headers: str) -> Outgoing:
@@ -80,7 +83,7 @@ class Names(AbstractResolver):
 @pytest.fixture
 async def sender() -> AsyncIterator[WebhookSender]:
     """As `tocsin up` has it: loopback HTTP is allowed."""
-    async with WebhookSender(ManualClock(NOW), allow_loopback_http=True) as it:
+    async with WebhookSender(ManualClock(NOW), LOOPBACK) as it:
         yield it
 
 
@@ -156,7 +159,7 @@ async def test_the_callers_headers_are_added_but_replace_nothing(
         (408, Outcome.TRANSIENT, "http_408"),
         (410, Outcome.PERMANENT, "http_410"),
         (425, Outcome.TRANSIENT, "http_425"),
-        (429, Outcome.TRANSIENT, "http_429"),
+        (429, Outcome.RATE_LIMITED, "http_429"),
         (500, Outcome.TRANSIENT, "http_5xx"),
         (503, Outcome.TRANSIENT, "http_5xx"),
     ],
@@ -276,7 +279,7 @@ async def test_a_confirmation_stands_though_its_body_never_ends(receiver: Any) -
         return response
 
     receiver.answer = drip
-    async with WebhookSender(ManualClock(NOW), allow_loopback_http=True, timeout=SHORT) as sender:
+    async with WebhookSender(ManualClock(NOW), HURRIED) as sender:
         result = await sender.send(outgoing(receiver.url()))
     ended.set()
     assert result.outcome is Outcome.OK
@@ -284,7 +287,7 @@ async def test_a_confirmation_stands_though_its_body_never_ends(receiver: Any) -
 
 
 async def test_no_answer_in_time_is_a_timeout(receiver: Any) -> None:
-    """Transient, and nobody knows whether it arrived."""
+    """Nobody knows whether it arrived."""
     ended = asyncio.Event()
 
     async def hang(_request: web.Request) -> web.Response:
@@ -292,10 +295,10 @@ async def test_no_answer_in_time_is_a_timeout(receiver: Any) -> None:
         return web.Response()
 
     receiver.answer = hang
-    async with WebhookSender(ManualClock(NOW), allow_loopback_http=True, timeout=SHORT) as sender:
+    async with WebhookSender(ManualClock(NOW), HURRIED) as sender:
         result = await sender.send(outgoing(receiver.url()))
     ended.set()
-    assert (result.outcome, result.error_class) == (Outcome.TRANSIENT, "timeout")
+    assert (result.outcome, result.error_class) == (Outcome.UNKNOWN, "timeout")
 
 
 async def test_a_closed_port_is_a_connect_error(sender: WebhookSender) -> None:
@@ -306,7 +309,7 @@ async def test_a_closed_port_is_a_connect_error(sender: WebhookSender) -> None:
     assert (result.outcome, result.error_class) == (Outcome.TRANSIENT, "connect")
 
 
-async def test_a_connection_cut_before_the_answer_is_transient(
+async def test_a_connection_cut_before_the_answer_leaves_it_unknown(
     receiver: Any, sender: WebhookSender
 ) -> None:
     """Also nobody knows whether it arrived."""
@@ -318,7 +321,7 @@ async def test_a_connection_cut_before_the_answer_is_transient(
 
     receiver.answer = cut
     result = await sender.send(outgoing(receiver.url()))
-    assert (result.outcome, result.error_class) == (Outcome.TRANSIENT, "disconnected")
+    assert (result.outcome, result.error_class) == (Outcome.UNKNOWN, "disconnected")
 
 
 async def test_a_failed_handshake_is_a_tls_error(receiver: Any, sender: WebhookSender) -> None:
@@ -329,7 +332,7 @@ async def test_a_failed_handshake_is_a_tls_error(receiver: Any, sender: WebhookS
 
 
 async def test_an_answer_that_is_not_http_is_a_protocol_error(sender: WebhookSender) -> None:
-    """Transient: some proxy in between may be broken for now."""
+    """Something took it, be it a proxy: nobody knows."""
 
     async def mumble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -340,7 +343,7 @@ async def test_an_answer_that_is_not_http_is_a_protocol_error(sender: WebhookSen
     async with server:
         port = server.sockets[0].getsockname()[1]
         result = await sender.send(outgoing(f"http://127.0.0.1:{port}/"))
-    assert (result.outcome, result.error_class) == (Outcome.TRANSIENT, "protocol")
+    assert (result.outcome, result.error_class) == (Outcome.UNKNOWN, "protocol")
 
 
 # --- the guard ------------------------------------------------------------------------------------
@@ -361,7 +364,7 @@ async def test_a_name_that_resolves_to_a_private_address_is_forbidden(
     receiver: Any, address: str
 ) -> None:
     """The URL looks fine; what it resolves to decides. Nothing is connected to."""
-    async with WebhookSender(ManualClock(NOW), resolver=Names(address)) as sender:
+    async with WebhookSender(ManualClock(NOW), ANY_PORT, resolver=Names(address)) as sender:
         result = await sender.send(outgoing(f"https://hooks.example:{receiver.port}/"))
     assert (result.outcome, result.error_class) == (Outcome.PERMANENT, "url_forbidden")
     assert address in result.excerpt
@@ -392,7 +395,7 @@ async def test_a_forbidden_url_is_refused_without_a_connection(receiver: Any, ur
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1"])
 async def test_the_socket_factory_alone_stops_literals(receiver: Any, host: str) -> None:
     """Literals are not resolved: the last gate has to see them itself."""
-    connector = guarded_connector(allow_loopback=False)
+    connector = guarded_connector(allow_loopback=False, resolver=Names())
     async with aiohttp.ClientSession(connector=connector) as session:
         with pytest.raises(aiohttp.ClientConnectorError) as raised:
             await session.post(f"http://{host}:{receiver.port}/")
@@ -416,6 +419,6 @@ async def test_the_socket_factory_alone_stops_resolved_addresses(
 async def test_development_reaches_loopback_by_name(receiver: Any) -> None:
     """`http://localhost` in `make run`."""
     names = Names("127.0.0.1")
-    async with WebhookSender(ManualClock(NOW), allow_loopback_http=True, resolver=names) as sender:
+    async with WebhookSender(ManualClock(NOW), LOOPBACK, resolver=names) as sender:
         result = await sender.send(outgoing(f"http://localhost:{receiver.port}/"))
     assert result.outcome is Outcome.OK

@@ -109,6 +109,9 @@ class FakeScheduler(service.ReminderServiceServicer):
     def CancelReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("CancelReminder", request, context)
 
+    def CancelGroup(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("CancelGroup", request, context)
+
     def RescheduleReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("RescheduleReminder", request, context)
 
@@ -126,6 +129,9 @@ class FakeScheduler(service.ReminderServiceServicer):
 
     def BackfillReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("BackfillReminder", request, context)
+
+    def PreviewOccurrences(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("PreviewOccurrences", request, context)
 
     def ListOccurrences(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("ListOccurrences", request, context)

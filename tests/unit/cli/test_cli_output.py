@@ -91,6 +91,19 @@ def test_cancel_says_whether_it_had_fired(
     assert said in tocsin("cancel", "r1").out
 
 
+def test_cancel_group_says_up_to_when(scheduler: Any, tocsin: Callable[..., Any]) -> None:
+    """By the reference clock: what is created later is not meant."""
+    answer = calls.CancelGroupResponse()
+    answer.cancel_time.FromJsonString("2026-12-01T09:00:00.400Z")
+    scheduler.answers["CancelGroup"] = [answer]
+    said = tocsin("cancel-group", "campaign", "--namespace", "shop").out
+    assert "created up to 2026-12-01T09:00:00.400Z will not be sent" in said
+    [request] = scheduler.requests
+    assert (request.namespace, request.group_id) == ("shop", "campaign")
+    told = json.loads(tocsin("cancel-group", "campaign", "--json").out)
+    assert told == {"cancelTime": "2026-12-01T09:00:00.400Z"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "call"),
     [

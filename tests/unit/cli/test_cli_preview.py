@@ -250,6 +250,7 @@ def test_it_refuses_as_the_server_does(rule: dict[str, Any]) -> None:
 def test_it_loads_neither_drivers_nor_services() -> None:
     """What makes it answer at once: it runs on the calendars alone."""
     foreign = ("cassandra", "redis", "grpc", "google", "aiohttp", "scheduler", "tocsin")
+    foreign += ("structlog", "asyncio")
     script = (
         "import sys\n"
         "from reminders.cli.app import run\n"

@@ -102,6 +102,25 @@ def test_everything_else_of_a_create(scheduler: Any, tocsin: Callable[..., Any])
     }
 
 
+def test_each_kind_of_channel_has_its_flags(scheduler: Any, tocsin: Callable[..., Any]) -> None:
+    """Several of a kind are told apart by their ids; a qualifier goes to each of its kind."""
+    result = tocsin(
+        *("create", "--user", "u1", "--in", "5s"),
+        *("--webhook", "https://a.example/1", "--secret", "main"),
+        *("--email", "ada@example.com", "--email", "bob@example.com", "--subject", "Tea"),
+        *("--sms", "+33123456789", "--push", "a1b2", "--provider", "apns"),
+    )
+    assert result.code == 0
+    [request] = scheduler.requests
+    assert body(request)["reminder"]["channels"] == [
+        {"webhook": {"url": "https://a.example/1", "secretId": "main"}},
+        {"email": {"to": "ada@example.com", "subject": "Tea"}},
+        {"channelId": "email-2", "email": {"to": "bob@example.com", "subject": "Tea"}},
+        {"sms": {"to": "+33123456789"}},
+        {"push": {"to": "a1b2", "provider": "PUSH_PROVIDER_APNS"}},
+    ]
+
+
 def test_policies_are_named_by_their_words(scheduler: Any, tocsin: Callable[..., Any]) -> None:
     """Only what was given is sent, so that the server's defaults hold."""
     tocsin(
@@ -140,6 +159,10 @@ def test_policies_are_named_by_their_words(scheduler: Any, tocsin: Callable[...,
         (["--in", "5s", "--zone", "Asia/Tokyo", "--log"], "--zone does not go with --in"),
         (["--in", "5s"], "say where to"),
         (["--in", "5s", "--log", "--header", "a=b"], "goes with --webhook"),
+        (["--in", "5s", "--log", "--subject", "Tea"], "goes with --email"),
+        (["--in", "5s", "--log", "--provider", "fcm"], "goes with --push"),
+        (["--in", "5s", "--push", "t"], "--push needs --provider"),
+        (["--in", "5s", "--push", "t", "--provider", "sms"], "--push needs --provider"),
         (["--in", "5s", "--log", "--params", "{"], "is no JSON"),
         (["--in", "5s", "--log", "--params", "[]"], "JSON object"),
         (["--in", "5s", "--log", "--label", "x"], "write key=value"),

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,8 +39,8 @@ class Desk:
                     end=None,
                     entry=entry,
                     since=self.world.clock.now(),
-                    settled=lambda name=name: self.settled.append(name),
-                    failed=lambda name=name: self.failed.append(name),
+                    settled=partial(self.settled.append, name),
+                    failed=partial(self.failed.append, name),
                 )
             )
 

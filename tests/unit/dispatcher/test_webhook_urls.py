@@ -2,7 +2,7 @@
 
 import pytest
 
-from reminders.urls import address_problem, header_problem, url_problem
+from reminders.urls import address_problem, header_problem, ports_of, url_problem
 
 PUBLIC = ["8.8.8.8", "1.1.1.1", "192.0.1.1", "2606:4700:4700::1111", "2a00:1450:4007::200e"]
 
@@ -192,3 +192,31 @@ def test_development_allows_no_other_plain_http(url: str) -> None:
 def test_headers_of_the_caller_never_replace_ours(name: str, value: str, allowed: bool) -> None:
     """Nor those of the connection, nor can one hold a second."""
     assert (header_problem(name, value) is None) == allowed
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://example.com/", True),
+        ("https://example.com:443/", True),
+        ("https://example.com:8443/", True),
+        ("https://example.com:80/", False),
+        ("https://example.com:22/", False),
+        ("https://8.8.8.8:6379/", False),
+        ("https://[2606:4700:4700::1111]:9042/", False),
+    ],
+)
+def test_only_the_ports_of_https_unless_configured(url: str, allowed: bool) -> None:
+    """A webhook is no way to knock at other services; the answer names what is allowed."""
+    problem = url_problem(url, allow_loopback_http=False)
+    assert (problem is None) == allowed
+    assert problem is None or problem.endswith("allowed here: 443, 8443")
+
+
+def test_ports_by_configuration() -> None:
+    """Ranges too; those of development's loopback are free."""
+    ports = ports_of(("9000-9999", "443"))
+    for port, allowed in ((9000, True), (9999, True), (8999, False), (8443, False)):
+        url = f"https://example.com:{port}/"
+        assert (url_problem(url, allow_loopback_http=False, ports=ports) is None) == allowed
+    assert url_problem("http://127.0.0.1:1/", allow_loopback_http=True, ports=ports) is None

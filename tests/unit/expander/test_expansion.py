@@ -10,9 +10,9 @@ from expander.expansion import KEPT, Expanded, Expansion
 from reminders.lifecycle.catching_up import overtaken
 from reminders.model.definition import At, CatchUp, Policies
 from reminders.model.entry import DueEntry, EntryState, Fate
-from reminders.model.ledger import OccurrenceStatus
+from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.ports import ClaimAnswer
-from reminders.recurrence import RuleInvalid
+from reminders.recurrence import RuleInvalid, zone_data_version
 from tests.unit.lifecycle.world import (
     DAY,
     HOUR,
@@ -89,6 +89,38 @@ async def test_a_repeat_writes_nothing_more(world: World) -> None:
     assert await expansion_of(world).expand(first) is Expanded.THERE
     assert await expansion_of(world).expand(second) is Expanded.THERE
     assert len(await times(world, name)) == 4
+
+
+@pytest.mark.parametrize(("zone_data", "skipped"), [("2020a", True), (zone_data_version(), False)])
+async def test_what_rang_under_other_zone_data_does_not_ring_again(
+    world: World, zone_data: str, *, skipped: bool
+) -> None:
+    """Newer data may put behind the cursor what rang before it; the ledger remembers.
+
+    With the same data the ledger is not asked: nothing can have changed places.
+    """
+    name = await world.create(every("FREQ=DAILY"))
+    first, second = await current(world, name)
+    stored = await world.stored(name)
+    third = world.reminders.planner.after(stored.record, [second], limit=1)[0]
+    older = [
+        replace(each, occurrence=replace(each.occurrence, zone_data=zone_data))
+        for each in (first, second)
+        if each.occurrence is not None
+    ]
+    await world.store.records.add_live(older, stamp=stored.record.stamp + 1)
+    row = LedgerRow(
+        namespace="ns",
+        reminder_id=name,
+        reminder_version=1,
+        occurrence=third,
+        ended=OccurrenceStatus.COMPLETED,
+    )
+    await world.store.ledger.write([row], at=world.now)
+    await ring(world, first)
+    assert await expansion_of(world).expand(first) is Expanded.WRITTEN
+    last = 3 if skipped else 2
+    assert await times(world, name) == [NOON, NOON + DAY, NOON + last * DAY]
 
 
 async def test_a_rule_ends_where_it_ends(world: World) -> None:

@@ -8,12 +8,22 @@ import pytest
 
 from reminders.buckets import occurrence_entry_id, shard_of
 from reminders.errors import AlreadyEnded, AlreadyFired, CoordinationUnavailable, NotReady
+from reminders.lifecycle import CreateRequest
 from reminders.lifecycle.grouping import CLOCKS_APART
 from reminders.model.definition import At, Channel, Definition, Log
 from reminders.model.entry import DueEntry, DueKey, Kind
 from reminders.model.record import NewReminder, Record, Status
 from reminders.ports import ClaimAnswer
-from tests.unit.lifecycle.world import HOUR, NOON, SECOND, World, behind_the_scenes, every
+from tests.unit.lifecycle.world import (
+    HOUR,
+    NOON,
+    SECOND,
+    World,
+    behind_the_scenes,
+    created,
+    definition,
+    every,
+)
 
 SOON = At(instant=NOON + 10 * SECOND)
 CAMPAIGN = {"group_id": "campaign"}
@@ -198,6 +208,30 @@ async def test_a_repeated_create_answers_the_cancelled_one(world: World) -> None
     await cancel_group(world)
     reminder_id = await world.create(SOON, dedup_key="k", **CAMPAIGN)
     assert (await get(world, reminder_id)).status is Status.CANCELLED
+
+
+async def test_a_repeat_of_a_create_that_died_says_that_its_group_was_cancelled(
+    world: World,
+) -> None:
+    """It keeps the instant of the first call, which was before: nothing of it rings, and nobody is
+    told that it would.
+    """
+
+    async def die(point: str) -> None:
+        if point == "records.create":
+            raise CoordinationUnavailable(operation=point)
+
+    world.on_point = die
+    with pytest.raises(CoordinationUnavailable):
+        await world.create(SOON, dedup_key="k", **CAMPAIGN)
+    world.on_point = None
+    await cancel_group(world)
+    request = CreateRequest(namespace="ns", definition=definition(SOON, dedup_key="k", **CAMPAIGN))
+    (result,) = await world.reminders.create([request])
+    view = created(result).view
+    assert view.status is Status.CANCELLED
+    assert view.record.created_at == NOON
+    assert (await get(world, view.record.reminder_id)).status is Status.CANCELLED
 
 
 # --- what it costs ---

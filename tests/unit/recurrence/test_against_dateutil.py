@@ -1,7 +1,7 @@
 """Rules in UTC against bare dateutil, wherever dateutil is right.
 
 Where it is not is said in `rule_texts`; it also raises where an interval and a BY part exclude each
-other. Rules start in the last decades of the calendar, as it can't be stopped in a barren stretch
+other. Rules start in the last years of the calendar, as it can't be stopped in a barren stretch
 before year 9999.
 """
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from reminders.recurrence import Cursor, Rule, RuleExhausted, RuleInvalid, Series
 from tests.unit.recurrence.rule_texts import rules
 
-starts = st.datetimes(datetime(9965, 1, 1), datetime(9990, 1, 1)).map(
+starts = st.datetimes(datetime(9988, 1, 1), datetime(9996, 1, 1)).map(
     lambda at: at.replace(microsecond=0)
 )
 
@@ -58,7 +58,7 @@ def test_a_rule_gives_what_dateutil_gives(rule: str, start: datetime) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(rules(for_dateutil=True), starts, st.timedeltas(timedelta(0), timedelta(days=4000)))
+@given(rules(for_dateutil=True), starts, st.timedeltas(timedelta(0), timedelta(days=1000)))
 def test_a_rule_entered_late_gives_what_dateutil_gives(
     rule: str, start: datetime, age: timedelta
 ) -> None:

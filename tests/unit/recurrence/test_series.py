@@ -1,22 +1,27 @@
 """A series: policies, ends and exceptions. The cursor and the cost have files of their own."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reminders.recurrence import (
+    Cron,
     Cursor,
     Gap,
-    HolidayCalendarUnknown,
     MissingDay,
     Overlap,
     RecurrenceError,
+    Rule,
     RuleInvalid,
+    Series,
     SeriesInvalid,
     ZoneUnknown,
     zone,
 )
-from tests.unit.recurrence.support import series, shown
+from tests.unit.recurrence.support import many_series, series, shown
 
 # --- transitions ---------------------------------------------------------------------------
 
@@ -115,82 +120,6 @@ def test_times_shifted_into_the_next_day_keep_the_order_of_instants() -> None:
     assert found == ["20111231T080000", "20111230T090000", "20120106T080000"]
 
 
-# --- missing days --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("policy", "february", "april"),
-    [
-        (MissingDay.SKIP, None, None),
-        (MissingDay.CLAMP, "2026-02-28", "2026-04-30"),
-        (MissingDay.NEXT_BUSINESS_DAY, "2026-03-02", "2026-05-04"),
-        (MissingDay.PREVIOUS_BUSINESS_DAY, "2026-02-27", "2026-04-30"),
-    ],
-)
-def test_a_day_that_the_month_lacks_follows_its_policy(
-    policy: MissingDay, february: str | None, april: str | None
-) -> None:
-    """The 31st in France, where 1 May 2026 is a Friday and a holiday."""
-    rule = series("FREQ=MONTHLY", "2026-01-31T09:00", missing_day=policy, holiday_calendar="FR")
-    dates = ["2026-01-31", february, "2026-03-31", april, "2026-05-31"]
-    found = rule.next(Cursor(), 3)
-    assert [f"{one.local:%Y-%m-%d}" for one in found] == [day for day in dates if day][:3]
-    notes = {one.key: one.note for one in found if one.note}
-    assert set(notes.values()) <= {f"missing_day:{policy}"}
-    assert (notes != {}) is (policy is not MissingDay.SKIP)
-
-
-def test_two_missing_days_on_one_date_are_one_occurrence_with_the_earliest_name() -> None:
-    """30 and 31 in February; and what the policy moves onto a day that the rule names itself."""
-    clamped = series(
-        "FREQ=MONTHLY;BYMONTHDAY=30,31", "2026-02-01T09:00", missing_day=MissingDay.CLAMP
-    )
-    assert [one.key for one in clamped.next(Cursor(), 2)] == ["20260230T090000", "20260330T090000"]
-    moved = series(
-        "FREQ=MONTHLY;BYMONTHDAY=2,3,31",
-        "2026-02-03T09:00",
-        missing_day=MissingDay.NEXT_BUSINESS_DAY,
-    )
-    found = moved.next(Cursor(), 4)
-    assert [one.key for one in found] == [
-        "20260203T090000",
-        "20260231T090000",  # on 2 March, where the rule has a time as well
-        "20260303T090000",
-        "20260331T090000",
-    ]
-    assert moved.next(found[1].cursor, 2) == found[2:]
-
-
-def test_the_29th_of_february_in_a_yearly_rule() -> None:
-    """Skipped or clamped in common years."""
-    skipped = series("FREQ=YEARLY", "2024-02-29T09:00").next(Cursor(), 2)
-    assert [one.key for one in skipped] == ["20240229T090000", "20280229T090000"]
-    clamped = series("FREQ=YEARLY", "2024-02-29T09:00", missing_day=MissingDay.CLAMP)
-    assert [one.key for one in clamped.next(Cursor(), 5)] == [
-        "20240229T090000",
-        "20250229T090000",
-        "20260229T090000",
-        "20270229T090000",
-        "20280229T090000",
-    ]
-
-
-def test_a_moved_day_and_a_gap_name_both_policies() -> None:
-    """The day first, then the time: 31 April is the 30th, and Cairo then has no midnight."""
-    rule = series("FREQ=MONTHLY", "2027-03-31T00:30", "Africa/Cairo", missing_day=MissingDay.CLAMP)
-    _, april = rule.next(Cursor(), 2)
-    assert april.key == "20270431T003000"
-    assert april.local == datetime(2027, 4, 30, 1)
-    assert april.note == "missing_day:clamp,gap:next_valid"
-
-
-@pytest.mark.parametrize("name", ["XX", "US-ZZ", "us-ca-x", "", "__class__", "../FR"])
-def test_an_unknown_holiday_calendar_is_refused(name: str) -> None:
-    """At creation, not at the first missing day."""
-    with pytest.raises(HolidayCalendarUnknown):
-        series("FREQ=DAILY", "2026-01-01T09:00", holiday_calendar=name)
-
-
 # --- ends and exceptions -------------------------------------------------------------------
 
 
@@ -200,6 +129,26 @@ def test_count_counts_what_rings_after_the_policies() -> None:
     assert shown(skipping.next(Cursor(), 9)) == ["03-28 02:30 01:30Z", "03-30 02:30 00:30Z"]
     merging = series("FREQ=DAILY;BYHOUR=2;BYMINUTE=0,30;COUNT=2", "2026-03-29T00:00")
     assert [one.key for one in merging.next(Cursor(), 9)] == ["20260329T020000", "20260330T020000"]
+
+
+@settings(max_examples=80, deadline=None)
+@given(many_series, st.integers(1, 60), st.data())
+def test_a_count_and_an_until_end_what_the_policies_have_made(
+    rule: Series, count: int, data: st.DataObject
+) -> None:
+    """They cut off a list that is already made; the RDATEs go on."""
+    assert isinstance(rule.rule, Rule | Cron)
+    endless = rule.rule if isinstance(rule.rule, Cron) else replace(rule.rule, count=None)
+    bare = replace(rule, rule=endless, exdates=(), rdates=())
+    whole = bare.next(Cursor(), 61)
+    counted = replace(bare, max_occurrences=count)
+    assert [one.key for one in counted.next(Cursor(), 99)] == [one.key for one in whole[:count]]
+    end = data.draw(st.sampled_from(whole)).instant + data.draw(
+        st.sampled_from([timedelta(0), timedelta(milliseconds=-1), timedelta(minutes=7)])
+    )
+    ended = replace(bare, until=end)
+    expected = [one.key for one in whole if one.instant <= end]
+    assert [one.key for one in ended.next(Cursor(), len(expected) + 1)][:60] == expected[:60]
 
 
 def test_until_is_inclusive_and_compared_with_the_planned_instant() -> None:

@@ -1,16 +1,19 @@
 """The trailing scan: what it does about what it finds open, and how far the watermark moves."""
 
+import asyncio
 from datetime import datetime
 
 import pytest
 from msgspec.structs import replace
 
+from expander.expansion import Expansion
+from expander.service import Expander
 from reminders.buckets import DUE_LIFE, TRUSTED_LIFE, shard_of
 from reminders.errors import StoreUnavailable
 from reminders.model.definition import At
 from reminders.model.entry import DueEntry, EntryState, Kind
 from reminders.model.ledger import OccurrenceStatus
-from reminders.model.record import Record, Status
+from reminders.model.record import NewReminder, Record, Status
 from reminders.ports import ClaimAnswer
 from scanner import examiner
 from tests.unit.lifecycle.world import (
@@ -23,7 +26,7 @@ from tests.unit.lifecycle.world import (
     definition,
     every,
 )
-from tests.unit.scanner.harness import Claimed, at_work, scanner_of
+from tests.unit.scanner.harness import Claimed, at_work, die, scanner_of
 
 
 async def occurrence_states(world: World, reminder_id: str) -> list[EntryState]:
@@ -418,3 +421,103 @@ async def test_the_watermark_does_not_pass_what_may_have_expired(world: World) -
         await world.clock.run_until(NOON + DUE_LIFE + 8 * MINUTE)
         assert scanner._refused == []
     assert await world.settled_through() > NOON + DUE_LIFE + MINUTE
+
+
+# --- scans that stop half-way, clocks that can't be trusted, messages that are taken away ---
+
+
+@pytest.mark.parametrize("stop", ["second page", "killed"])
+async def test_a_scan_that_stops_before_the_last_entry_loses_nothing(
+    world: World, stop: str
+) -> None:
+    """Of 501 missed entries the last one is not looked at: the next scan finds it. The watermark
+    does not pass before that.
+    """
+    names = [await without_record(world, f"r{number:03}", NOON + SECOND) for number in range(501)]
+    records = [NewReminder(record=_record_of(entry), entries=(entry,)) for entry in names]
+    with behind_the_scenes():
+        await world.store.records.create(records)
+    world.clock.move_to(NOON + 5 * MINUTE)
+    seen = 0
+
+    async def point(name: str) -> None:
+        nonlocal seen
+        seen += name == ("due.slice" if stop == "second page" else "claim.before")
+        if stop == "second page" and name == "due.slice" and seen % 2 == 0 and seen < 12:
+            raise StoreUnavailable(operation=name)
+
+    world.on_point = point
+    scanners = [scanner_of(world), scanner_of(world)]
+    async with at_work(world, *scanners) as tasks:
+        at = world.now
+        while stop == "killed" and seen < 3:
+            at += SECOND
+            await world.clock.run_until(at)
+        if stop == "killed":
+            await die(tasks[0 if scanners[0].shards else 1])
+        else:
+            await world.clock.run_until(at + 3 * SECOND)
+            assert await world.settled_through() == NOON
+        await world.clock.run_until(NOON + 10 * MINUTE)
+    world.on_point = None
+    assert sorted(world.rings) == sorted(entry.dedupe_id for entry in names)
+    assert await world.settled_through() > NOON + MINUTE
+
+
+def _record_of(entry: DueEntry) -> Record:
+    return Record(
+        namespace="ns",
+        reminder_id=entry.reminder_id,
+        version=1,
+        status=Status.SCHEDULED,
+        definition=definition(At(instant=entry.key.ring_at)),
+        created_at=NOON,
+        updated_at=NOON,
+        stamp=1,
+    )
+
+
+async def test_nothing_settles_while_the_clock_is_out_of_bounds(world: World) -> None:
+    """What is late by a clock that errs need not be: nothing is closed, skipped or passed."""
+    orphan = await without_record(world, "nobodys", NOON + SECOND)
+    await put_unwatched(world, orphan)
+    world.clock.move_to(NOON + 5 * MINUTE)
+    world.clock.bounds = False
+    async with at_work(world, scanner_of(world)):
+        await world.clock.run_until(NOON + 10 * MINUTE)
+        state = await world.state(orphan)
+        assert state is not None
+        assert state.handled_at is None
+        assert await world.settled_through() == NOON
+        world.clock.bounds = True
+        await world.clock.run_until(NOON + 11 * MINUTE)
+    assert await world.settled_through() > NOON + MINUTE
+
+
+@pytest.mark.parametrize("stream", ["jobs", "fires"])
+@pytest.mark.parametrize("how", ["trimmed", "deleted"])
+async def test_an_operator_may_take_a_stream_away(world: World, stream: str, how: str) -> None:
+    """By XTRIM or DEL: what was in it is handed on again, and rings or goes on once."""
+    reminder_id = await world.create(every("FREQ=MINUTELY"))
+    world.stalled = stream == "jobs"
+    async with at_work(world, scanner_of(world), expand=stream == "jobs"):
+        await world.clock.run_until(NOON + 61 * SECOND)
+        if how == "deleted":
+            del world.coordination.server.data.streams[stream, 0]
+        else:
+            world.coordination.server.stream(stream, 0).messages.clear()
+        world.stalled = False
+        await world.clock.run_until(NOON + 3 * MINUTE)
+        if stream == "fires":
+            stop = asyncio.Event()
+            expansion = Expansion(world.platform, world.reminders)
+            task = asyncio.create_task(Expander(world.platform, expansion).run(stop))
+            await world.clock.run_until(NOON + 6 * MINUTE)
+            stop.set()
+            await task
+        else:
+            await world.clock.run_until(NOON + 6 * MINUTE)
+    assert len(world.rings) == len(set(world.rings))
+    first, *_ = sorted(world.rings)
+    assert first.endswith("T120000")
+    assert len((await world.stored(reminder_id)).live) > 2, "the rule went on"

@@ -157,7 +157,7 @@ def test_occurrence_shows_promise_and_outcome() -> None:
     assert (message.reason, message.target_count) == ("superseded", 2)
 
 
-def test_occurrence_shows_where_it_comes_from_and_a_run_how_far_it_goes() -> None:
+def test_an_occurrence_shows_where_it_comes_from() -> None:
     """Nothing of a run where there is none; every origin has a number."""
     for origin in Origin:
         message = reminder_pb2.Occurrence()
@@ -173,7 +173,21 @@ def test_occurrence_shows_where_it_comes_from_and_a_run_how_far_it_goes() -> Non
         assert name == f"OCCURRENCE_ORIGIN_{origin.name}"
         assert not message.HasField("skipped_through_time")
         assert (message.skipped_count, message.skipped_through_local) == (0, "")
-    put_occurrence_view(message, replace(view, skipped_through=OCCURRENCE, skipped_count=28))
+
+
+def test_a_run_shows_how_far_it_goes() -> None:
+    """Its last one, and how many there are."""
+    message = reminder_pb2.Occurrence()
+    view = OccurrenceView(
+        namespace="n",
+        reminder_id="r",
+        version=2,
+        occurrence=OCCURRENCE,
+        status=OccurrenceStatus.SKIPPED,
+        skipped_through=OCCURRENCE,
+        skipped_count=28,
+    )
+    put_occurrence_view(message, view)
     assert (message.skipped_count, message.skipped_through_local) == (
         28,
         "2026-03-29T03:00:00.250",

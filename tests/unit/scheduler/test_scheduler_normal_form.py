@@ -123,6 +123,17 @@ def requests(draw: st.DrawFn) -> pb.CreateReminderRequest:
     webhook.headers.update({"X-One": "1", "X-Two": "2"})
     if draw(st.booleans()):
         reminder.channels.add().log.SetInParent()
+    if draw(st.booleans()):
+        email = reminder.channels.add().email
+        email.to, email.subject = "ada@example.com", draw(st.sampled_from(["", "Rappel: thé"]))
+    if draw(st.booleans()):
+        reminder.channels.add().sms.to = "+33123456789"
+    if draw(st.booleans()):
+        push = reminder.channels.add().push
+        push.to = "a1" * 32
+        push.provider = draw(
+            st.sampled_from([reminder_pb2.PUSH_PROVIDER_FCM, reminder_pb2.PUSH_PROVIDER_APNS])
+        )
     reminder.dedup_key = draw(TEXTS)
     reminder.group_id = draw(TEXTS)
     reminder.template_id = draw(TEXTS)

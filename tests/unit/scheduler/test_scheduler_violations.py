@@ -7,11 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tocsin.v1 import reminder_pb2
 from tocsin.v1 import reminder_service_pb2 as pb
 
 from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.problems import Reason
 from scheduler.validation import Validator
+from scheduler.validation.deployment import ChannelRules
 
 Change = Callable[[pb.CreateReminderRequest], None]
 ViolationsOf = Callable[..., list[Violation]]
@@ -96,6 +98,16 @@ def header(name: str, value: str = "x") -> Change:
     return does(lambda r: r.reminder.channels[0].webhook.headers.update({name: value}))
 
 
+def push(to: str, provider: int) -> Change:
+    """Replaces the webhook by a push message."""
+
+    def change(request: pb.CreateReminderRequest) -> None:
+        message = request.reminder.channels[0].push
+        message.to, message.provider = to, provider  # type: ignore[assignment]
+
+    return change
+
+
 def seconds(path: str, count: int) -> Change:
     """Sets a duration."""
     return sets(f"{path}.seconds", count)
@@ -112,6 +124,7 @@ def until(seconds: int) -> Change:
 
 
 LOCAL, RULE = "reminder.schedule.local", "reminder.schedule.recurrence"
+CHANNEL = "reminder.channels[0]"
 WEBHOOK = "reminder.channels[0].webhook"
 NAN, INFINITE = float("nan"), float("inf")
 
@@ -190,14 +203,22 @@ WRONG: list[tuple[str, list[Change], str, Reason]] = [
     ("channel id", [sets("channels.0.channel_id", "a b")], "reminder.channels[0].channel_id", Reason.VALUE_INVALID),
     ("channel ids", [channels(2), sets("channels.1.channel_id", "c0")], "reminder.channels[1].channel_id", Reason.VALUE_INVALID),
     ("channel template", [sets("channels.0.template_id", "t" * 129)], "reminder.channels[0].template_id", Reason.FIELD_TOO_LONG),
-    ("email", [sets("channels.0.email.to", "a@b.example")], "reminder.channels[0].email", Reason.CHANNEL_UNAVAILABLE),
-    ("sms", [sets("channels.0.sms.to", "+33123456789")], "reminder.channels[0].sms", Reason.CHANNEL_UNAVAILABLE),
-    ("push", [sets("channels.0.push.to", "t")], "reminder.channels[0].push", Reason.CHANNEL_UNAVAILABLE),
+    ("email", [sets("channels.0.email.to", "a@b.example, c@d.example")], f"{CHANNEL}.email.to", Reason.ADDRESS_INVALID),
+    ("email lines", [sets("channels.0.email.to", "a@b.example\r\nBcc: c@d.example")], f"{CHANNEL}.email.to", Reason.ADDRESS_INVALID),
+    ("email idn", [sets("channels.0.email.to", "a@bücher.example")], f"{CHANNEL}.email.to", Reason.ADDRESS_INVALID),
+    ("no email", [sets("channels.0.email.to", "")], f"{CHANNEL}.email.to", Reason.NO_ADDRESS),
+    ("subject", [sets("channels.0.email.to", "a@b.example"), sets("channels.0.email.subject", "Hi\nBcc: x")], f"{CHANNEL}.email.subject", Reason.VALUE_INVALID),
+    ("sms", [sets("channels.0.sms.to", "0123456789")], f"{CHANNEL}.sms.to", Reason.ADDRESS_INVALID),
+    ("no sms", [sets("channels.0.sms.to", "")], f"{CHANNEL}.sms.to", Reason.NO_ADDRESS),
+    ("push", [push("not hex", reminder_pb2.PUSH_PROVIDER_APNS)], f"{CHANNEL}.push.to", Reason.ADDRESS_INVALID),
+    ("no push", [push("", reminder_pb2.PUSH_PROVIDER_FCM)], f"{CHANNEL}.push.to", Reason.NO_ADDRESS),
+    ("push whose", [push("t", reminder_pb2.PUSH_PROVIDER_UNSPECIFIED)], f"{CHANNEL}.push.provider", Reason.FIELD_REQUIRED),
+    ("port", [sets("channels.0.webhook.url", "https://hooks.example.com:6379/")], f"{WEBHOOK}.url", Reason.URL_FORBIDDEN),
     ("no url", [sets("channels.0.webhook.url", "")], f"{WEBHOOK}.url", Reason.FIELD_REQUIRED),
     ("http", [sets("channels.0.webhook.url", "http://hooks.example.com")], f"{WEBHOOK}.url", Reason.URL_FORBIDDEN),
     ("private", [sets("channels.0.webhook.url", "https://10.0.0.1/")], f"{WEBHOOK}.url", Reason.URL_FORBIDDEN),
     ("url long", [sets("channels.0.webhook.url", f"https://a.example/{'x' * 2_048}")], f"{WEBHOOK}.url", Reason.FIELD_TOO_LONG),
-    ("secret", [sets("channels.0.webhook.secret_id", "s")], f"{WEBHOOK}.secret_id", Reason.SIGNING_UNAVAILABLE),
+    ("secret", [sets("channels.0.webhook.secret_id", "s")], f"{WEBHOOK}.secret_id", Reason.SECRET_UNKNOWN),
     ("header", [header("a b")], f"{WEBHOOK}.headers['a b']", Reason.VALUE_INVALID),
     ("header ours", [header("Webhook-Id")], f"{WEBHOOK}.headers['Webhook-Id']", Reason.VALUE_INVALID),
     ("header split", [header("x-a", "1\r\nhost: b")], f"{WEBHOOK}.headers['x-a']", Reason.VALUE_INVALID),
@@ -330,3 +351,37 @@ def test_huge_requests_are_looked_at_briefly(violations_of: ViolationsOf) -> Non
     )
     assert {one.reason for one in found} == {"PAYLOAD_TOO_LARGE", "FIELD_TOO_LONG"}
     assert len(found) < 50
+
+
+def test_a_payload_is_measured_as_the_json_that_is_sent(violations_of: ViolationsOf) -> None:
+    """A control character takes one byte of the request, and six of what a receiver gets."""
+    (found,) = violations_of(does(lambda r: r.reminder.params.update({"a": "\x01" * 20_000})))
+    assert (found.field, found.reason) == ("reminder.params", Reason.PAYLOAD_TOO_LARGE.value)
+
+
+def test_what_a_deployment_lacks_is_refused(
+    request_of: Callable[..., pb.CreateReminderRequest], now: datetime
+) -> None:
+    """A kind without a provider; a secret that is another namespace's; a port."""
+    rules = ChannelRules(
+        served=frozenset({"webhook", "log"}),
+        secret_ids=frozenset({("default", "main"), ("acme", "theirs")}),
+        ports=(range(8443, 8444),),
+    )
+    validator = Validator(allow_loopback_http=False, channels=rules)
+
+    def refusal(*changes: Change) -> tuple[str, str]:
+        with pytest.raises(InvalidRequest) as refused:
+            validator.create(request_of(*changes), now)
+        (found,) = refused.value.violations
+        return found.reason, found.description
+
+    to_8443 = sets("channels.0.webhook.url", "https://hooks.example.com:8443/")
+    reason, said = refusal(sets("channels.0.email.to", "a@b.example"))
+    assert (reason, "webhook, log" in said) == ("CHANNEL_UNAVAILABLE", True)
+    reason, said = refusal(to_8443, sets("channels.0.webhook.secret_id", "theirs"))
+    assert (reason, "use main" in said) == ("SECRET_UNKNOWN", True)
+    assert "theirs" in said
+    assert refusal()[0] == "URL_FORBIDDEN"
+    signed = (to_8443, sets("channels.0.webhook.secret_id", "main"))
+    assert validator.create(request_of(*signed), now).definition.channels[0].target.secret_id  # type: ignore[union-attr]

@@ -46,7 +46,7 @@ def test_inserts_never_bind_fate_or_outcomes() -> None:
 def test_lwts_have_no_stamp() -> None:
     """Cassandra refuses one."""
     lwts = [one for one in STATEMENTS.values() if not one.idempotent]
-    assert len(lwts) == 3
+    assert len(lwts) == 4
     assert not any("TIMESTAMP" in one.text for one in lwts)
 
 

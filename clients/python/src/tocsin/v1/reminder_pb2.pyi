@@ -428,7 +428,7 @@ class Schedule(_message.Message):
     @_builtins.property
     def at(self) -> _timestamp_pb2.Timestamp:
         """At this instant. Up to 60 s in the past fires now; older is refused with TIME_IN_PAST, more
-        than ten years ahead with TIME_TOO_FAR.
+        than ten years ahead (or what the deployment sets) with TIME_TOO_FAR; so are the others.
         """
 
     @_builtins.property
@@ -497,7 +497,10 @@ Global___LocalTime: _TypeAlias = LocalTime  # noqa: Y015
 
 @_typing.final
 class Recurrence(_message.Message):
-    """A rule for many occurrences, in local time. Exactly one of rrule and cron must be set."""
+    """A rule for many occurrences, in local time. Exactly one of rrule and cron must be set. One that
+    never occurs is refused, or stops after a bound of work (RULE_INVALID); one that puts two
+    occurrences closer than the deployment allows (by default a second) is RULE_TOO_FREQUENT.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -770,7 +773,9 @@ Global___WebhookChannel: _TypeAlias = WebhookChannel  # noqa: Y015
 
 @_typing.final
 class EmailChannel(_message.Message):
-    """Text, and HTML where a template has it. Refused with CHANNEL_UNAVAILABLE where e-mail is not served."""
+    """Text, and HTML where a template has it. Refused with CHANNEL_UNAVAILABLE where e-mail is not
+    served.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
