@@ -18,6 +18,7 @@ from reminders.urls import Ports, ports_of
 ChannelKind = Literal["webhook", "log", "email", "sms", "push"]
 ALWAYS: tuple[ChannelKind, ...] = ("webhook", "log")
 """Need no provider."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def _list(value: Any) -> Any:
@@ -69,9 +70,11 @@ def _mailbox(value: str) -> str:
 
 def _url(value: str) -> str:
     parts = urlsplit(value)
-    loopback = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    loopback = parts.hostname in LOOPBACK
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and loopback)):
         raise ValueError("the URL starts with https://")
+    if "@" in parts.netloc or parts.query:
+        raise ValueError("no credentials and no query in this URL: it is shown")
     return value.rstrip("/")
 
 
@@ -139,8 +142,8 @@ class ChannelSettings(BaseSettings):
     """With the user name, or both unset."""
     smtp_from: Mailbox | None = None
     """The sender, such as Tocsin <reminders@example.com>; needed for e-mail."""
-    smtp_connections: int = Field(default=8, ge=1, le=1000)
-    """Connections of one dispatcher to the mail server, 1 to 1000."""
+    smtp_connections: int = Field(default=16, ge=1, le=1000)
+    """Connections of one dispatcher to the mail server, 1 to 1000; a delivery waits for one."""
 
     sms_provider: Literal["twilio", "http"] | None = None
     """twilio or http; unset: no SMS."""
@@ -209,12 +212,18 @@ class ChannelSettings(BaseSettings):
         """What may be created."""
         return frozenset(self.channels or self.configured)
 
+    @property
+    def _mails_itself(self) -> bool:
+        return self.smtp_host in LOOPBACK
+
     @model_validator(mode="after")
     def _complete(self) -> Self:
         """A provider without what it needs would fail at the first reminder."""
         if (self.smtp_username is None) != (self.smtp_password is None):
             missing = "password" if self.smtp_password is None else "username"
             raise _missing(f"smtp_{missing}", "missing beside the other one")
+        if self.smtp_tls == "none" and self.smtp_password is not None and not self._mails_itself:
+            raise _missing("smtp_tls", "a password goes to another machine by TLS only")
         needs = {
             "TOCSIN_SMTP_HOST": (self.smtp_host, ("smtp_from",)),
             "TOCSIN_SMS_PROVIDER=twilio": (
