@@ -1,12 +1,13 @@
 # Every target explains itself in `make help`; `make setup` is part of each, and costs nothing when nothing changed.
 PYTHON ?= python3
 SETUP_FLAGS ?=
+SEEDS ?= 200
 BIN := .venv/bin
 PACKAGES := $(wildcard reminders scheduler scanner expander dispatcher gateway)
 CHECKED := $(PACKAGES) $(wildcard tests tools protos bench)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-all chaos oracle lint verify generate bench lock migrate clean
+.PHONY: help setup run test test-all chaos simulate oracle lint verify generate bench lock migrate clean
 
 help: ## this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,11 +19,16 @@ run: setup ## start everything here, create a few reminders and show them ring; 
 	@$(BIN)/tocsin demo || [ $$? -eq 130 ]  # Ctrl-C is how it ends
 
 test: setup ## unit, contract, integration and acceptance tests and some chaos, against real servers
-	@$(BIN)/pytest tests/unit tests/contract tests/integration tests/acceptance tests/chaos
+	@$(BIN)/pytest tests/unit tests/contract tests/integration tests/acceptance tests/simulation tests/chaos
 
 test-all: setup ## every suite, the long ones as well
 	@$(BIN)/pytest tests
+	@$(BIN)/python -m tests.simulation $(SEEDS)
+	@$(BIN)/python -m tests.simulation --planted
 	@$(BIN)/python -m tests.chaos
+
+simulate: setup ## SEEDS=200 runs of the real services in virtual time, with every kind of fault
+	@$(BIN)/python -m tests.simulation $(SEEDS)
 
 chaos: setup ## every fault on rings of real servers, and a table of what came of it (docs/chaos.md)
 	@$(BIN)/python -m tests.chaos

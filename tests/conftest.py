@@ -10,7 +10,7 @@ import pytest
 
 from reminders.localstack import Endpoints, StepFailedError, provide
 
-SUITES = ("unit", "contract", "integration", "acceptance", "chaos")
+SUITES = ("unit", "contract", "integration", "acceptance", "simulation", "chaos")
 DATA_VARIABLE = "TOCSIN_TEST_DATA"
 
 

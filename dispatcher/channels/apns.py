@@ -44,6 +44,9 @@ RENEW_AFTER = timedelta(minutes=40)
 NO_SOONER_THAN = timedelta(minutes=20)
 KEPT_FOR = timedelta(hours=24)
 """How long Apple keeps it for a device that is off."""
+CONNECTIONS = 4
+"""Each carries hundreds of notifications at once. Apple takes many new ones for an attack."""
+KEEPALIVE = timedelta(minutes=1)
 _APNS_IDS = uuid.UUID("6f1d3c1e-6c0e-5f0b-9a39-5b0f2f0f6a11")
 """Our own name space of RFC 9562 UUIDs, version 5."""
 
@@ -87,7 +90,7 @@ class Apns:
         base_url: str = "https://api.push.apple.com",
         timeout: timedelta = ATTEMPT_TIMEOUT,
     ) -> None:
-        """Raises ValueError if the key is none."""
+        """`context` is changed, so share it with nobody. Raises ValueError if the key is none."""
         for name in ("httpx", "httpcore", "hpack"):  # they log URLs, and with them device tokens
             logging.getLogger(name).setLevel(logging.WARNING)
         total = timeout.total_seconds()
@@ -104,6 +107,11 @@ class Apns:
             verify=context,
             trust_env=False,
             follow_redirects=False,
+            limits=httpx.Limits(
+                max_connections=CONNECTIONS,
+                max_keepalive_connections=CONNECTIONS,
+                keepalive_expiry=KEEPALIVE.total_seconds(),
+            ),
             timeout=httpx.Timeout(total, connect=total * CONNECT_SHARE),
         )
 

@@ -12,6 +12,7 @@ What the server answers:
 | 5xx to RCPT, DATA or the message       | permanent | `smtp_550`, …                              |
 | 5xx before: it is about us             | transient | `smtp_554`, …                              |
 | AUTH refused; STARTTLS not offered     | transient | `provider_auth`, `tls`                     |
+| all our connections stay in use        | transient | `provider_busy`                            |
 | no connection, cut before the message  | transient | `connect`, `disconnected`, `timeout`       |
 | cut or silent after DATA               | unknown   | `disconnected`, `timeout`                  |
 
@@ -79,10 +80,22 @@ class EmailSender:
         except TemplateError as error:
             return error.result
         composed = self._compose(outgoing, target.to, message)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self._pool.places.acquire()
+        except TimeoutError:
+            said = "all connections to the mail server are in use"
+            return _failed(Outcome.TRANSIENT, "provider_busy", said)
+        try:
+            return await self._attempt(target.to, composed)
+        finally:
+            self._pool.places.release()
+
+    async def _attempt(self, to: str, composed: EmailMessage) -> Result:
         progress = _Progress()
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._hand_over(target.to, composed, progress)
+                return await self._hand_over(to, composed, progress)
         except (aiosmtplib.SMTPException, TimeoutError, OSError, ValueError) as error:
             return self._judge(error, progress)
 

@@ -1,5 +1,6 @@
 """The channels as the configuration has them: opened together, closed together."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -65,7 +66,7 @@ class _Opening:
         folder = Path(settings.templates_dir) if settings.templates_dir is not None else None
         self._templates = Templates(folder)
         stack.callback(self._templates.close)
-        self._context = tls_context(settings.provider_ca_file)
+        self._context = _tls("provider_ca_file", settings.provider_ca_file)
         self._session: aiohttp.ClientSession | None = None
 
     async def webhook(self) -> WebhookSender:
@@ -77,7 +78,7 @@ class _Opening:
             ports=settings.ports,
             keys=keys_of(texts),
             secrets=tuple(each for secrets in texts.values() for each in secrets),
-            tls=tls_context(settings.webhook_ca_file),
+            tls=_tls("webhook_ca_file", settings.webhook_ca_file),
         )
         sender = WebhookSender(
             self._clock,
@@ -156,7 +157,9 @@ class _Opening:
                 team_id=settings.apns_team_id or "",
                 topic=settings.apns_topic or "",
             )
-            return Apns(self._clock, key, self._context, base_url=settings.apns_url)
+            # A context of its own: httpx offers HTTP/2 by it, to whoever is connected to with it.
+            context = _tls("provider_ca_file", settings.provider_ca_file)
+            return Apns(self._clock, key, context, base_url=settings.apns_url)
         except (OSError, ValueError) as error:
             raise _unreadable("apns_key_file", path, "a .p8 key of Apple", error) from None
 
@@ -165,6 +168,13 @@ class _Opening:
             session = provider_session(self._context)
             self._session = await self._stack.enter_async_context(session)
         return self._session
+
+
+def _tls(field: str, path: str | None) -> ssl.SSLContext:
+    try:
+        return tls_context(path)
+    except OSError as error:
+        raise _unreadable(field, str(path), "certificates in PEM", error) from None
 
 
 def twilio_account(settings: ChannelSettings) -> TwilioAccount:
@@ -195,5 +205,6 @@ def http_gateway(settings: ChannelSettings) -> HttpGateway:
 
 def _unreadable(field: str, path: str, what: str, error: Exception) -> ConfigError:
     """Names the file and not what is in it: msgspec and ssl quote nothing, but who knows."""
-    said = error.strerror if isinstance(error, OSError) else f"not {what}"
+    wrong = isinstance(error, (ValueError, ssl.SSLError))
+    said = f"not {what}" if wrong else str(getattr(error, "strerror", error))
     return ConfigError([f"TOCSIN_{field.upper()}={path!r}: {said}"])

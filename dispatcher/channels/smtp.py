@@ -1,7 +1,9 @@
 """Connections to the mail server: a few, kept open while there is mail, each used by one at a time.
 
-    acquire ─▶ idle one? RSET answers? ─▶ it ─┐
-                 └─ no ─▶ connect, TLS, AUTH ─┴▶ MAIL, RCPT, DATA ─▶ back, or closed after an error
+    place ─▶ idle one? RSET answers? ─▶ it ─┐
+               └─ no ─▶ connect, TLS, AUTH ─┴▶ MAIL, RCPT, DATA ─▶ back, or closed after an error
+
+The wait for a place is no part of the attempt: nothing was said to anybody yet.
 
 A server may close what is idle at any time, so one that waited is asked first (`RSET`); that a send
 fails is then no artefact of keeping it.
@@ -42,13 +44,14 @@ class ServerLacks(aiosmtplib.SMTPException):
 
 
 class SmtpPool:
-    """At most `size` connections at a time; who comes later waits. Needs a running loop."""
+    """At most `size` connections at a time. Needs a running loop."""
 
     def __init__(
         self, server: SmtpServer, *, size: int, idle_limit: timedelta = IDLE_LIMIT
     ) -> None:
         self._server = server
-        self._places = asyncio.Semaphore(size)
+        self.places = asyncio.Semaphore(size)
+        """Hold one while using a connection."""
         self._idle_limit_s = idle_limit.total_seconds()
         self._idle: dict[aiosmtplib.SMTP, asyncio.TimerHandle] = {}
 
@@ -59,17 +62,16 @@ class SmtpPool:
         Raises:
             aiosmtplib.SMTPException, OSError: There is none to be had.
         """
-        async with self._places:
-            client = await self._reused() or await self._fresh()
-            try:
-                yield client
-            except aiosmtplib.SMTPResponseException:
-                self._keep(client)
-                raise
-            except BaseException:
-                client.close()
-                raise
+        client = await self._reused() or await self._fresh()
+        try:
+            yield client
+        except aiosmtplib.SMTPResponseException:
             self._keep(client)
+            raise
+        except BaseException:
+            client.close()
+            raise
+        self._keep(client)
 
     async def close(self) -> None:
         """Ends the idle ones; who is under way closes its own."""

@@ -152,7 +152,8 @@ def table(found: Preview, zone: str) -> Table:
     for name in (f"LOCAL ({zone})", "UTC", "OFFSET", "NOTE"):
         drawn.add_column(name, overflow="fold")
     rows: list[Previewed | LeftOut] = [*found.occurrences, *found.left_out]
-    for one in sorted(rows, key=lambda row: row.instant):
+    # What rings at the instant of one that was left out is shown behind it.
+    for one in sorted(rows, key=lambda row: (row.instant, isinstance(row, Previewed))):
         if isinstance(one, LeftOut):
             drawn.add_row("(left out)", "-", "-", one.note, style="dim")
         else:
@@ -169,6 +170,8 @@ def summary(found: Preview, asked: int) -> str:
         lines[0] += f" and holidays {found.holiday_data}"
     if found.stopped:
         lines.append(f"there may be more: {found.stopped}")
+    elif not shown:
+        lines.append("nothing of it lies ahead: a create would be refused")
     elif shown < asked:
         lines.append("there are no more: the rule ends")
     return "\n".join(lines)

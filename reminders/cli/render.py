@@ -118,11 +118,19 @@ def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
             delivery_word(each),
             str(each.attempt_count),
             utc_text(moment(last.start_time)) if last else NONE,
-            each.error_class or (str(last.status_code) if last and last.status_code else NONE),
+            _answer(each, last),
             following,
             each.delivery_key,
         )
     return table
+
+
+def _answer(delivery: pb.Delivery, last: pb.Attempt | None) -> str:
+    """`timeout (may have arrived)`: what the next attempt would repeat."""
+    if last is None:
+        return delivery.error_class or NONE
+    said = delivery.error_class or (str(last.status_code) if last.status_code else NONE)
+    return f"{said} (may have arrived)" if last.outcome_unknown else said
 
 
 def delivery_word(delivery: pb.Delivery) -> str:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 import tzdata
+from pydantic.fields import FieldInfo
 
+from reminders.config.channels import ChannelSettings
 from reminders.config.display import shown
 from reminders.config.problems import unknown_variables
 from reminders.config.settings import Settings, given_values, load_settings
@@ -53,7 +55,7 @@ def report() -> Report:
             source=given[name].source if name in given else "default",
             meaning=(field.description or "").replace("\n", " "),
         )
-        for name, field in Settings.model_fields.items()
+        for name, field in sorted(Settings.model_fields.items(), key=_channels_last)
     ]
     return Report(
         settings=rows,
@@ -66,3 +68,8 @@ def report() -> Report:
         config_file=str(config_file() or ""),
         warnings=unknown_variables(os.environ, Settings.model_fields),
     )
+
+
+def _channels_last(setting: tuple[str, FieldInfo]) -> bool:
+    """Most deployments leave most of them out."""
+    return setting[0] in ChannelSettings.model_fields

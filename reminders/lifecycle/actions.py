@@ -13,8 +13,9 @@ import msgspec
 
 from reminders.lifecycle.editions import DataNewer, Editions, Standing, in_use, standing
 from reminders.lifecycle.pausing import expired_one_shots, missed_of_rule
-from reminders.lifecycle.planning import nothing_ahead, rule_refused
+from reminders.lifecycle.planning import SCHEDULE, nothing_ahead
 from reminders.lifecycle.recomputing import Moved, moved, taken_away
+from reminders.lifecycle.recurrences import rule_refused
 from reminders.lifecycle.replanning import Replanner
 from reminders.model.definition import Definition, Policies, Recurring, Schedule
 from reminders.model.entry import DueEntry, Occurrence
@@ -215,7 +216,7 @@ class Resume:
         try:
             rows = missed_of_rule(new, before.ahead)
         except RecurrenceError as error:
-            raise rule_refused(error) from error
+            raise rule_refused(error, new.definition.schedule, SCHEDULE) from error
         return Plan(record=new, planned=planned, keeps_schedule=True, rows=rows)
 
 

@@ -31,8 +31,9 @@ from reminders.buckets import (
 )
 from reminders.errors import AlreadyEnded, KeyConflict, NotReady, NotRecurring, ReminderPaused
 from reminders.lifecycle.past import backfilled, backfilled_entries, named, page_entry
-from reminders.lifecycle.planning import instant_ms, rule_refused
+from reminders.lifecycle.planning import SCHEDULE, instant_ms
 from reminders.lifecycle.reading import Finish, Reads
+from reminders.lifecycle.recurrences import rule_refused
 from reminders.lifecycle.requests import Backfilled, OccurrenceView
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import decode_page, encode
@@ -114,7 +115,7 @@ class Backfills:
         try:
             answer = await self._answer(stored, page)
         except RecurrenceError as error:
-            raise rule_refused(error) from error
+            raise rule_refused(error, stored.record.definition.schedule, SCHEDULE) from error
         if answer.count and not validate_only:
             await self._put_first(stored.record, page, asked_at)
         return answer

@@ -46,6 +46,7 @@ from reminders.lifecycle.actions import (
     Resume,
     Update,
 )
+from reminders.lifecycle.aside import HASTY_STEPS, Aside, TakesLong
 from reminders.lifecycle.completing import Completion
 from reminders.lifecycle.outcomes import finish_entry
 from reminders.lifecycle.planning import Planner, instant_ms
@@ -76,11 +77,18 @@ class Changes:
     """
 
     def __init__(
-        self, platform: Platform, writer: EntryWriter, planner: Planner, reads: Reads
+        self,
+        platform: Platform,
+        writer: EntryWriter,
+        planner: Planner,
+        reads: Reads,
+        aside: Aside,
     ) -> None:
         self._store = platform.store
         self._completion = Completion(platform, writer, planner)
         self._replanner = Replanner(planner)
+        self._in_haste = Replanner(planner, steps=HASTY_STEPS)
+        self._aside = aside
         self._reads = reads
         self._clock = platform.clock
         self._limits = platform.limits
@@ -194,7 +202,7 @@ class Changes:
                 raise AlreadyEnded(status=record.status.value)
             new = self._next_version(record)
             before, revoked = await self._before(stored)
-            plan = action.plan(before, new, self._replanner)
+            plan = await self._plan(action, before, new)
             if plan is None:
                 return _Run(stored=stored)
             change = self._begun(record, plan, call, action, content, revoked)
@@ -207,6 +215,12 @@ class Changes:
                 if after is not None and outcome is not None:
                     return _Run(stored=after, outcome=outcome, plan=plan)
         raise CoordinationUnavailable(operation=f"{action.name.value}: lost to other changes")
+
+    async def _plan(self, action: Action, before: Before, new: Record) -> Plan | None:
+        try:
+            return action.plan(before, new, self._in_haste)
+        except TakesLong:
+            return await self._aside.run(action.plan, before, new, self._replanner)
 
     async def _would_move(self, record: Record) -> tuple[Moved, ...]:
         stored = await self._store.records.read(record.reminder_id)

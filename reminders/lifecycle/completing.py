@@ -150,7 +150,7 @@ class Completion:
         return fired
 
     async def _fired(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
-        if entry.dedupe_id in revocation.claimed:
+        if entry.dedupe_id in revocation.claimed and not await self._rings_anew(change, entry):
             return True
         state = await self._store.due.read(entry.key)
         if state is not None and (state.handled_at is not None or state.fate is Fate.CLAIMED):
@@ -167,6 +167,13 @@ class Completion:
             OccurrenceStatus.CANCELLED,
             OccurrenceStatus.SKIPPED,
         )
+
+    async def _rings_anew(self, change: Change, entry: DueEntry) -> bool:
+        """Whether the claim may be of the new version's entry of the same occurrence. Then somebody
+        went as far as to insert it, who had asked before and marked what had been claimed.
+        """
+        same = any(each.dedupe_id == entry.dedupe_id for each in change.planned)
+        return same and await self._inserted(change)
 
     def _unwritten(self, change: Change, entry: DueEntry) -> bool:
         """Whether a row that is not there was never written, so that nobody can have claimed it: its

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from reminders.errors import InvalidRequest, KeyConflict, NotReady, StoreUnavailable, TocsinError
+from reminders.lifecycle.aside import HASTY_STEPS, Aside, TakesLong
 from reminders.lifecycle.planning import Planner, instant_ms
 from reminders.lifecycle.reading import Finish, Reads
 from reminders.lifecycle.requests import Created, CreateRequest, View
@@ -41,12 +42,14 @@ class Creates:
         planner: Planner,
         reads: Reads,
         finish: Finish,
+        aside: Aside,
     ) -> None:
         self._store = platform.store
         self._writer = writer
         self._planner = planner
         self._reads = reads
         self._finish = finish
+        self._aside = aside
         self._clock = platform.clock
         self._limits = platform.limits
 
@@ -61,7 +64,7 @@ class Creates:
         for index, request in enumerate(requests):
             try:
                 _check_in_time(request)
-                new = self._plan(request, new_reminder_id(), now)
+                new = await self._plan(request, new_reminder_id(), now)
             except InvalidRequest as error:
                 results[index] = await self._known(request) or error
                 continue
@@ -78,7 +81,9 @@ class Creates:
         assert all(result is not None for result in results)
         return results  # type: ignore[return-value]
 
-    def _plan(self, request: CreateRequest, reminder_id: str, created_at: datetime) -> NewReminder:
+    async def _plan(
+        self, request: CreateRequest, reminder_id: str, created_at: datetime
+    ) -> NewReminder:
         """Raises `InvalidRequest` where nothing is ahead."""
         record = Record(
             namespace=request.namespace,
@@ -90,7 +95,11 @@ class Creates:
             updated_at=created_at,
             stamp=stamp_of(created_at - CREATION_SETBACK),
         )
-        return NewReminder(record=record, entries=self._planner.first(record))
+        try:
+            entries = self._planner.first(record, steps=HASTY_STEPS)
+        except TakesLong:
+            entries = await self._aside.run(self._planner.first, record)
+        return NewReminder(record=record, entries=entries)
 
     async def _write(
         self,
@@ -210,7 +219,7 @@ class Creates:
             if repeated is not None:
                 results[index] = repeated
             else:  # the first one died, or is still at it: write its rows, not ours
-                fresh[index] = self._plan(request, owner.reminder_id, owner.created_at)
+                fresh[index] = await self._plan(request, owner.reminder_id, owner.created_at)
         except TocsinError as error:
             results[index] = error
 

@@ -5,11 +5,13 @@ which is what makes it superseded under the catch-up policy LATEST.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from reminders.buckets import occurrence_entry_id, shard_of
 from reminders.errors import InvalidRequest, Violation
+from reminders.lifecycle.aside import TakesLong
 from reminders.lifecycle.occurrences import (
     cursor_behind,
     cursor_of,
@@ -20,16 +22,28 @@ from reminders.lifecycle.occurrences import (
     record_series,
     series_of,
 )
+from reminders.lifecycle.problems import Reason
+from reminders.lifecycle.recurrences import rule_refused
 from reminders.model.codec import encode
 from reminders.model.definition import Definition, Recurring
 from reminders.model.entry import Body, DueEntry, DueKey, Kind, Occurrence
 from reminders.model.record import Record
-from reminders.recurrence import RecurrenceError
+from reminders.recurrence import (
+    MAX_STEPS,
+    Cursor,
+    Planned,
+    RecurrenceError,
+    RuleExhausted,
+    Series,
+    Work,
+)
 
 __all__ = ["AHEAD", "Planner", "body_of", "instant_ms", "series_of"]
 
 AHEAD = 2
 """Materialized occurrences of a rule."""
+SCHEDULE = "reminder.schedule"
+"""The field that a plan is about."""
 
 
 class Planner:
@@ -38,17 +52,20 @@ class Planner:
     def __init__(self, *, shards: int) -> None:
         self._shards = shards
 
-    def first(self, record: Record, emitted: Iterable[Occurrence] = ()) -> tuple[DueEntry, ...]:
+    def first(
+        self, record: Record, emitted: Iterable[Occurrence] = (), *, steps: int = MAX_STEPS
+    ) -> tuple[DueEntry, ...]:
         """The entries of a new schedule, soonest first, with bodies; a rule begins strictly after
         what was `emitted` before it.
 
         Computed from `record.updated_at` and zone data alone, so a repeat plans the same. Raises
-        `InvalidRequest` if nothing lies ahead of it.
+        `InvalidRequest` if nothing lies ahead of it, and `TakesLong` if fewer `steps` of work for
+        each occurrence than the series has by itself did not settle that.
         """
         try:
-            occurrences, following = self._occurrences(record, emitted)
+            occurrences, following = self._occurrences(record, emitted, steps)
         except RecurrenceError as error:
-            raise rule_refused(error) from error
+            raise rule_refused(error, record.definition.schedule, SCHEDULE) from error
         if not occurrences:
             raise nothing_ahead()
         return self.entries(record, occurrences, following)
@@ -116,14 +133,28 @@ class Planner:
         )
 
     def _occurrences(
-        self, record: Record, emitted: Iterable[Occurrence]
+        self, record: Record, emitted: Iterable[Occurrence], steps: int
     ) -> tuple[list[Occurrence], list[Occurrence]]:
         if not isinstance(record.definition.schedule, Recurring):
             return once(record), []
         series = record_series(record)
         cursor = cursor_behind(series, record.updated_at, furthest(series, emitted), counted=0)
-        occurrences = jittered(record, series.next(cursor, AHEAD + 1), None)
+        occurrences = jittered(record, _next(series, cursor, steps), None)
         return occurrences[:AHEAD], occurrences[AHEAD:]
+
+
+def _next(series: Series, cursor: Cursor, steps: int) -> list[Planned]:
+    """The first few. Raises `TakesLong` where a smaller bound of work may have cut them short."""
+    if steps >= series.max_steps:
+        return series.next(cursor, AHEAD + 1)
+    work = Work()
+    try:
+        planned = replace(series, max_steps=steps).next(cursor, AHEAD + 1, work)
+    except RuleExhausted as error:
+        raise TakesLong from error
+    if len(planned) <= AHEAD and work.steps > steps:
+        raise TakesLong
+    return planned
 
 
 def body_of(definition: Definition) -> Body:
@@ -142,17 +173,14 @@ def body_of(definition: Definition) -> Body:
     )
 
 
-def rule_refused(error: RecurrenceError) -> InvalidRequest:
-    """A rule that can't be computed."""
-    return _refused("RULE_INVALID", str(error))
-
-
 def nothing_ahead() -> InvalidRequest:
     """A schedule that would never ring."""
-    return _refused("NOTHING_AHEAD", "nothing of it lies ahead: give a time or a rule that does")
-
-
-def _refused(reason: str, description: str) -> InvalidRequest:
     return InvalidRequest(
-        violations=[Violation(field="reminder.schedule", reason=reason, description=description)]
+        violations=[
+            Violation(
+                field=SCHEDULE,
+                reason=Reason.NOTHING_AHEAD.value,
+                description="nothing of it lies ahead: give a time or a rule that does",
+            )
+        ]
     )

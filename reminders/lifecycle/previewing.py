@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec import Struct
 
-from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.bounded import BoundedPlan
 from reminders.lifecycle.editions import uses_holidays
 from reminders.lifecycle.left_out import as_skipped, left_out, moved_by
 from reminders.lifecycle.occurrences import once, series_of
 from reminders.lifecycle.problems import Problems, Reason
+from reminders.lifecycle.recurrences import rule_refused
 from reminders.model.definition import After, Definition, LocalTime, Policies, Recurring, Schedule
 from reminders.model.entry import Occurrence
 from reminders.model.record import Record, Status
@@ -27,7 +27,6 @@ from reminders.recurrence import (
     Gap,
     Planned,
     RecurrenceError,
-    RuleExhausted,
     Series,
     Work,
     holiday_data_version,
@@ -126,7 +125,7 @@ def preview(request: PreviewRequest, now: datetime) -> Preview:
         try:
             return _recurring(request, request.schedule, now)
         except RecurrenceError as error:
-            raise _refused(request.schedule, error) from error
+            raise rule_refused(error, request.schedule) from error
     return _once(request, now)
 
 
@@ -256,26 +255,4 @@ def _calendar(policies: Policies) -> CalendarPolicies:
         overlap=policies.overlap,
         missing_day=policies.missing_day,
         holiday_calendar=policies.holiday_calendar,
-    )
-
-
-_PARTS = frozenset({"start", "exdates", "rdates", "until", "max_occurrences"})
-"""Parts of a series with a field of their own; all others stand in the rule."""
-
-
-def _refused(schedule: Recurring, error: RecurrenceError) -> InvalidRequest:
-    """Names the field of the part that is wrong."""
-    rule = "rrule" if schedule.rrule is not None else "cron"
-    field = f"schedule.recurrence.{error.part if error.part in _PARTS else rule}"
-    remedy = ""
-    if isinstance(error, RuleExhausted):
-        remedy = "; its parts seem never to meet: drop or widen one of them"
-    return InvalidRequest(
-        violations=[
-            Violation(
-                field=field,
-                reason=Reason.RULE_INVALID.value,
-                description=f"{error.part} {error.reason}{remedy}",
-            )
-        ]
     )

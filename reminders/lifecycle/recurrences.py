@@ -11,12 +11,13 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.problems import Problems, Reason, check_count
 from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
 from reminders.lifecycle.texts import read_local, read_zone
-from reminders.model.definition import Recurring
+from reminders.model.definition import Recurring, Schedule
 from reminders.recurrence.cron import Cron
-from reminders.recurrence.errors import RecurrenceError, RuleInvalid
+from reminders.recurrence.errors import RecurrenceError, RuleExhausted, RuleInvalid
 from reminders.recurrence.policies import CalendarPolicies, MissingDay
 from reminders.recurrence.rules import Rule
 from reminders.recurrence.series import Series
@@ -70,7 +71,12 @@ def read_recurrence(
                 f"is more than {limits.horizon_text} ahead; create it later",
             )
         if until is not None and until < first:
-            problems.add(f"{field}.until", Reason.RULE_INVALID, "lies before start")
+            inside = asked.until is None
+            problems.add(
+                f"{field}.{'rrule' if inside else 'until'}",
+                Reason.RULE_INVALID,
+                f"{'UNTIL ' if inside else ''}lies before start: nothing would ring; end it later",
+            )
     if where is None or (rule is None and cron is None):
         return None
     begins = start or now.astimezone(where).replace(tzinfo=None, microsecond=0)
@@ -177,3 +183,26 @@ def _until(
             "is given beside UNTIL in rrule; keep one of the two",
         )
     return asked.until
+
+
+_PARTS = frozenset({"start", "exdates", "rdates", "until", "max_occurrences"})
+"""Parts of a series with a field of their own; all others stand in the rule."""
+
+
+def rule_refused(
+    error: RecurrenceError, schedule: Schedule, field: str = "schedule"
+) -> InvalidRequest:
+    """A rule that reads well and can't be computed: names the field of the part that is wrong."""
+    rule = "cron" if isinstance(schedule, Recurring) and schedule.rrule is None else "rrule"
+    remedy = ""
+    if isinstance(error, RuleExhausted):
+        remedy = "; its parts seem never to meet: drop or widen one of them"
+    return InvalidRequest(
+        violations=[
+            Violation(
+                field=f"{field}.recurrence.{error.part if error.part in _PARTS else rule}",
+                reason=Reason.RULE_INVALID.value,
+                description=f"{error.part} {error.reason}{remedy}",
+            )
+        ]
+    )

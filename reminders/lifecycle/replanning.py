@@ -25,23 +25,26 @@ from reminders.lifecycle.occurrences import (
     place,
     record_series,
 )
-from reminders.lifecycle.planning import AHEAD, Planner, body_of, rule_refused
+from reminders.lifecycle.planning import AHEAD, SCHEDULE, Planner, body_of
+from reminders.lifecycle.recurrences import rule_refused
 from reminders.model.codec import encode
 from reminders.model.definition import Recurring
 from reminders.model.entry import DueEntry, DueKey, Occurrence
 from reminders.model.record import Record
-from reminders.recurrence import RecurrenceError
+from reminders.recurrence import MAX_STEPS, RecurrenceError
 
 
 class Replanner:
     """Plans the entries of a version that follows another one."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Planner, *, steps: int = MAX_STEPS) -> None:
+        """`steps`: as of `Planner.first`."""
         self._planner = planner
+        self._steps = steps
 
     def first(self, record: Record, emitted: Iterable[Occurrence]) -> tuple[DueEntry, ...]:
         """See `Planner.first`."""
-        return self._planner.first(record, emitted)
+        return self._planner.first(record, emitted, steps=self._steps)
 
     def reissued(self, record: Record, ahead: Sequence[DueEntry]) -> tuple[DueEntry, ...]:
         """The same occurrences with the new version's body. What is overdue rings at once."""
@@ -85,7 +88,7 @@ class Replanner:
         try:
             return self._rule_again(record, before, ahead, emitted, overdue=overdue)
         except RecurrenceError as error:
-            raise rule_refused(error) from error
+            raise rule_refused(error, record.definition.schedule, SCHEDULE) from error
 
     def _rule_again(
         self,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from reminders.errors import TocsinError
+from reminders.lifecycle.aside import Aside
 from reminders.lifecycle.backfilling import Backfills
 from reminders.lifecycle.changing import Changes
 from reminders.lifecycle.creating import Creates
@@ -35,8 +36,11 @@ class Reminders:
         self.writer = EntryWriter(platform)
         self.reads = Reads(platform)
         self.groups = Groups(platform)
-        self.changes = Changes(platform, self.writer, self.planner, self.reads)
-        self.creates = Creates(platform, self.writer, self.planner, self.reads, self.changes.finish)
+        aside = Aside()
+        self.changes = Changes(platform, self.writer, self.planner, self.reads, aside)
+        self.creates = Creates(
+            platform, self.writer, self.planner, self.reads, self.changes.finish, aside
+        )
         self.triggers = Triggers(platform, self.writer, self.reads, self.changes.finish)
         self.backfills = Backfills(platform, self.writer, self.reads, self.changes.finish)
 

@@ -39,7 +39,15 @@ _NAMES = {
     **{name: str(number) for number, name in enumerate(_WEEKDAYS)},
     **{name: str(number) for number, name in enumerate(_MONTHS, 1)},
 }
-_FIELDS = ("minute", "hour", "day-of-month", "month", "day-of-week")
+_TAKES = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day-of-month": "1 to 31 (one that some month of the rule has), L or LW",
+    "month": "1 to 12 or JAN to DEC",
+    "day-of-week": "0 to 7 or SUN to SAT, 5L or 5#2",
+}
+"""Values of each field."""
+_FIELDS = tuple(_TAKES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +75,7 @@ class Cron:
             sim = CronSim(normal, datetime(2000, 1, 1))
         except CronSimError as error:
             name = str(error).removeprefix("Bad ")
-            value = fields[_FIELDS.index(name)] if name in _FIELDS else normal
-            raise CronInvalid(name, f"{value!r} can't be used here") from error
+            raise CronInvalid(name, _not_taken(name, fields)) from error
         return cls(
             text=normal,
             elapses=len(sim.hours) > 1 and (fields[1].startswith("*") or len(sim.hours) == 24),
@@ -104,6 +111,14 @@ def _fields(text: str) -> list[str]:
         if fields[position] == "?":
             fields[position] = "*"
     return [_SPAN_OF_ONE.sub(_one, field) for field in fields]
+
+
+def _not_taken(name: str, fields: list[str]) -> str:
+    value = fields[_FIELDS.index(name)][:20]
+    return (
+        f"{value!r} can't be used here: it takes {_TAKES[name]}; a list (1,5), a range that does "
+        "not go back (1-5), a step (*/5)"
+    )
 
 
 def _one(match: re.Match[str]) -> str:

@@ -175,7 +175,7 @@ _OTHER_LINES = {
     "EXRULE": "is obsolete (RFC 5545): list the exceptions in exdates",
 }
 """Lines of iCalendar that come with a rule, and what to do with them here."""
-_SHORTHANDS = frozenset({"YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY"})
+_SHORTHANDS = ("YEARLY", "MONTHLY", "WEEKLY", "DAILY", "HOURLY")
 _PARTS = frozenset({"FREQ", "INTERVAL", "COUNT", "UNTIL", "BYDAY", "WKST", *_LISTS})
 _BYDAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)", re.ASCII)
 _SIGNED = re.compile(r"[+-]?\d{1,3}", re.ASCII)
@@ -200,7 +200,11 @@ def _split(text: str) -> dict[str, str]:
     for piece in body.split(";"):
         name, equals, value = piece.partition("=")
         if not equals or not name or not value:
-            raise RuleInvalid(name[:20] or "RRULE", "is not of the form NAME=VALUE")
+            raise RuleInvalid(
+                name[:20] or "RRULE",
+                "is not of the form NAME=VALUE, as in FREQ=DAILY;INTERVAL=2, nor one of "
+                + ", ".join(word.lower() for word in _SHORTHANDS),
+            )
         if name not in _PARTS:
             raise RuleInvalid(name[:20], "is not a part of an RRULE that is supported")
         if name in parts:

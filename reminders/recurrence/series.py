@@ -180,11 +180,9 @@ class Series:
         return local if before == after else local - LONGEST_TRANSITION
 
     def _begun(self, one: Candidate, cursor: Cursor) -> bool:
-        """Not before the start, nor the cursor's own intent, moved by newer zone data."""
+        """Not before the start, nor what came up to the cursor, moved by newer zone data."""
         at = one.at
-        if at.nominal == cursor.last_local and one.missing == cursor.last_missing:
-            return at.second_pass and not cursor.last_fold
-        if self._had_its_turn(one, cursor):
+        if not cursor.is_instant and self._had_its_turn(one, cursor):
             return False
         if not one.from_rule:
             return True
@@ -200,7 +198,9 @@ class Series:
         the cursor's nominal or promised time it has been emitted, whatever instant it has now.
         """
         at, last = one.at, cursor.last_local
-        if last is None or cursor.is_instant or self._elapses or not one.from_rule:
+        if at.nominal == last and one.missing == cursor.last_missing:
+            return not at.second_pass or bool(cursor.last_fold)
+        if last is None or self._elapses or not one.from_rule:
             return False
         if one.missing or at.second_pass or at.local != at.nominal:
             return False

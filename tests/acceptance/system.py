@@ -148,7 +148,7 @@ class System:
             process = start(
                 name,
                 [sys.executable, "-P", "-m", service],
-                output=self.folder / f"{name}.log",
+                output=self._fresh_log(name),
                 environment={
                     **self.environment,
                     **self.own.get(name, {}),
@@ -158,6 +158,13 @@ class System:
             self.running[name] = (process, port)
         for name in names:
             until(partial(self.ready, name), f"{name} ready; see {self.folder}")
+
+    def _fresh_log(self, name: str) -> Path:
+        """`scanner.log`; that of its predecessor becomes `scanner.1.log`, and so on."""
+        log = self.folder / f"{name}.log"
+        if log.exists():
+            log.rename(self.folder / f"{name}.{len(list(self.folder.glob(f'{name}.*')))}.log")
+        return log
 
     def kill(self, *names: str) -> None:
         """As `kill -9`, without a farewell."""

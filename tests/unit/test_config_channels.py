@@ -114,6 +114,8 @@ def test_a_provider_needs_all_of_its_settings(
         ("SMTP_FROM", "a@b.example\nBcc: c@d.example"),
         ("TWILIO_URL", "http://api.twilio.com"),
         ("TWILIO_FROM", "12345"),
+        ("TWILIO_URL", "https://user:secret@api.twilio.com"),
+        ("SMS_HTTP_URL", "https://sms.example.com/send?key=secret"),
         ("SMS_HTTP_BODY", "{"),
         ("SMS_HTTP_BODY", "[]"),
         ("FCM_CREDENTIALS_FILE", "gone.json"),
@@ -127,6 +129,46 @@ def test_wrong_values_are_named(monkeypatch: pytest.MonkeyPatch, name: str, valu
     line = problem(monkeypatch, **{name: value})
     assert line.startswith(f"TOCSIN_{name}=")
     assert "Right: " in line
+
+
+def test_a_mail_password_needs_tls_but_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the clear it would be anybody's."""
+    given = {
+        "SMTP_HOST": "mail.example.com",
+        "SMTP_FROM": "a@b.example",
+        "SMTP_USERNAME": "u",
+        "SMTP_PASSWORD": "p",
+        "SMTP_TLS": "none",
+    }
+    assert problem(monkeypatch, **given).startswith("TOCSIN_SMTP_TLS='none'")
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "127.0.0.1")
+    assert load_settings().smtp_tls == "none"
+
+
+async def test_a_file_that_holds_something_else_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With what was expected in it; its content is not shown."""
+    path = tmp_path / "file"
+    path.write_text("hunter2")
+    for name, more in {
+        "WEBHOOK_CA_FILE": {},
+        "PROVIDER_CA_FILE": {},
+        "FCM_CREDENTIALS_FILE": {},
+        "APNS_KEY_FILE": {
+            "APNS_KEY_ID": "ABC123DEFG",
+            "APNS_TEAM_ID": "ABC123DEFG",
+            "APNS_TOPIC": "com.example.tea",
+        },
+    }.items():
+        with monkeypatch.context() as patch:
+            for variable, value in {name: str(path), **more}.items():
+                patch.setenv(f"TOCSIN_{variable}", value)
+            with pytest.raises(ConfigError) as wrong:
+                async with open_channels(load_settings(), SystemClock()):
+                    pass
+        assert str(wrong.value).startswith(f"TOCSIN_{name}='{path}': not ")
+        assert "hunter2" not in str(wrong.value)
 
 
 def test_a_scheduler_may_name_what_dispatchers_serve(monkeypatch: pytest.MonkeyPatch) -> None:

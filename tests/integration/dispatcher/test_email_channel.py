@@ -11,7 +11,7 @@ import pytest
 
 from dispatcher.channels.email import EmailSender
 from dispatcher.channels.masking import Mask
-from dispatcher.channels.port import Outcome, Outgoing
+from dispatcher.channels.port import ATTEMPT_TIMEOUT, Outcome, Outgoing
 from dispatcher.channels.smtp import SmtpPool, SmtpServer
 from dispatcher.channels.templates import Templates
 from reminders.clock import ManualClock
@@ -21,7 +21,7 @@ from tests.standins.smtp import MailServer, cut, hang_up, mail_server, silence
 from tests.standins.tls import Authority
 
 PASSWORD = "pass word"
-SHORT = timedelta(milliseconds=300)
+SHORT = timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -200,6 +200,21 @@ async def test_a_connection_that_the_server_closed_costs_nothing(authority: Auth
         assert len(server.connections) == 2
 
 
+async def test_who_finds_no_connection_in_time_has_said_nothing(authority: Authority) -> None:
+    """Transient, and no attempt of the server's; the place that gets free is used."""
+    async with (
+        mail_server(authority.server("localhost")) as server,
+        sending(server, authority, size=1, timeout=SHORT) as sender,
+    ):
+        await sender._pool.places.acquire()
+        result = await sender.send(mail())
+        assert (result.outcome, result.error_class) == (Outcome.TRANSIENT, "provider_busy")
+        assert server.connections == []
+        waiting = asyncio.create_task(sender.send(mail()))
+        sender._pool.places.release()
+        assert (await waiting).outcome is Outcome.OK
+
+
 # --- answers --------------------------------------------------------------------------------------
 
 
@@ -224,7 +239,9 @@ async def test_what_an_answer_means(
     """Whose fault it is, whether it may pass, and whether the message may be on its way."""
     async with (
         mail_server(authority.server("localhost")) as server,
-        sending(server, authority, timeout=SHORT) as sender,
+        sending(
+            server, authority, timeout=SHORT if answer is silence else ATTEMPT_TIMEOUT
+        ) as sender,
     ):
         server.steps[step] = answer if callable(answer) else lambda _: answer
         result = await sender.send(mail())

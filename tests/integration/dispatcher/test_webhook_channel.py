@@ -23,7 +23,7 @@ from reminders.model.entry import Occurrence
 NOW = datetime(2026, 3, 29, 1, 0, 1, tzinfo=UTC)
 ANY_PORT = WebhookRules(ports=(range(1, 65_536),))
 LOOPBACK = WebhookRules(allow_loopback_http=True)
-HURRIED = WebhookRules(allow_loopback_http=True, timeout=timedelta(milliseconds=100))
+HURRIED = WebhookRules(allow_loopback_http=True, timeout=timedelta(milliseconds=500))
 
 
 def outgoing(url: str, params_json: str = "{}", **headers: str) -> Outgoing:

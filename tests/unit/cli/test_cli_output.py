@@ -78,6 +78,18 @@ def test_deliveries_show_the_last_answer(scheduler: Any, tocsin: Callable[..., A
     assert scheduler.requests[0].occurrence_id == "o1"
 
 
+def test_a_lost_answer_is_shown_as_one(scheduler: Any, tocsin: Callable[..., Any]) -> None:
+    """The receiver may have it."""
+    delivery = pb.Delivery(
+        channel_id="webhook",
+        status=pb.DELIVERY_STATUS_RETRYING,
+        error_class="timeout",
+        attempts=[pb.Attempt(number=1, error_class="timeout", outcome_unknown=True)],
+    )
+    scheduler.answers["ListDeliveries"] = [calls.ListDeliveriesResponse(deliveries=[delivery])]
+    assert "timeout (may have arrived)" in tocsin("deliveries", "r1").out
+
+
 @pytest.mark.parametrize(
     ("was_fired", "said"), [(False, "nothing will be sent"), (True, "it had fired")]
 )

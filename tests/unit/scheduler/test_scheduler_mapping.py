@@ -211,7 +211,7 @@ def row(**fields: object) -> LedgerRow:
 def test_delivery_shows_its_attempts() -> None:
     """The last attempt's error class is the delivery's."""
     attempts = (
-        Attempt(number=1, started_at=AT, error_class="timeout"),
+        Attempt(number=1, started_at=AT, error_class="timeout", outcome_unknown=True),
         Attempt(
             number=2,
             started_at=AT + timedelta(seconds=5),
@@ -240,6 +240,7 @@ def test_delivery_shows_its_attempts() -> None:
     assert [one.number for one in message.attempts] == [1, 2]
     assert message.attempts[1].duration.ToTimedelta() == timedelta(milliseconds=1_500)
     assert message.attempts[1].status_code == 429
+    assert [one.outcome_unknown for one in message.attempts] == [True, False]
     fresh = reminder_pb2.Delivery()
     put_delivery(fresh, row(delivery=DeliveryStatus.PENDING))
     assert not fresh.HasField("next_attempt_time")
