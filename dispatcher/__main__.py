@@ -24,6 +24,7 @@ async def dispatching(platform: Platform, settings: Settings) -> AsyncIterator[D
             DispatcherSettings(
                 max_in_flight=settings.dispatcher_concurrency,
                 per_destination=settings.dispatcher_destination_concurrency,
+                retry_schedule=settings.retry_schedule,
             ),
             reminders.changes.finish,
             reminders.backfills.turn,

@@ -8,6 +8,7 @@
                   unseen, too often in a row ──────────▶ POISON     it takes processes down
                   … otherwise ─────────────────────────▶ SEND       after `unknown` is on record
                   nothing of the kind ─────────────────▶ SEND
+                  ended, and the job is a replay ──────▶ as if it had not
 
 An attempt began unseen if the row says `sending`, or if the job was given to somebody before (or
 may have been: `recheck`) and the row lacks the attempt it is for. Such attempts are numbered like
@@ -18,6 +19,7 @@ from enum import Enum
 
 from msgspec import Struct
 
+from reminders.model.entry import Replay
 from reminders.model.ledger import DeliveryStatus, LedgerRow
 
 OUTCOME_UNKNOWN = "outcome_unknown"
@@ -43,14 +45,21 @@ class Decision(Struct, frozen=True, kw_only=True):
 
 
 def decide(
-    row: LedgerRow | None, attempt: int, *, given_before: bool, max_crashes: int
+    row: LedgerRow | None,
+    attempt: int,
+    *,
+    given_before: bool,
+    max_crashes: int,
+    replay: Replay | None = None,
 ) -> Decision:
-    """`attempt` is the one that the job is for; `given_before`: redelivered, or to be rechecked."""
+    """`attempt` is the one that the job is for; `given_before`: redelivered, or to be rechecked.
+    A `replay` goes on where a delivery had ended, unless it was taken since or its attempt made.
+    """
     recorded = row.attempt_count if row is not None else 0
     upcoming = max(attempt, recorded + 1)
     sending = False
     if row is not None and row.delivery is not None:
-        if row.delivery.terminal:
+        if row.delivery.terminal and not _resent(row, attempt, replay):
             return Decision(action=Action.SUPPRESS, attempt=recorded)
         sending = row.delivery is DeliveryStatus.SENDING
         if sending and _ended(row, attempt):
@@ -59,9 +68,16 @@ def decide(
             return Decision(action=Action.REQUEUE, attempt=recorded)
     if not sending and not given_before:
         return Decision(action=Action.SEND, attempt=upcoming)
-    if crashes(row) + 1 >= max_crashes:
+    since = replay.after if replay is not None else 0
+    if crashes(row, since) + 1 >= max_crashes:
         return Decision(action=Action.POISON, attempt=upcoming, unknown=upcoming)
     return Decision(action=Action.SEND, attempt=upcoming + 1, unknown=upcoming)
+
+
+def _resent(row: LedgerRow, attempt: int, replay: Replay | None) -> bool:
+    if replay is None or row.attempt_count >= attempt:
+        return False
+    return replay.forced or not row.taken
 
 
 def _ended(row: LedgerRow, attempt: int) -> bool:
@@ -71,19 +87,20 @@ def _ended(row: LedgerRow, attempt: int) -> bool:
     )
 
 
-def crashes(row: LedgerRow | None) -> int:
-    """How many of the last attempts, in a row, began and never ended."""
+def crashes(row: LedgerRow | None, since: int = 0) -> int:
+    """How many of the last attempts after the `since`-th, in a row, began and never ended."""
     count = 0
     for attempt in reversed(row.attempts if row is not None else ()):
-        if attempt.error_class != OUTCOME_UNKNOWN:
+        if attempt.error_class != OUTCOME_UNKNOWN or attempt.number <= since:
             break
         count += 1
     return count
 
 
-def spent(row: LedgerRow) -> int:
-    """Attempts that count towards `retry.max_attempts`: those with an outcome.
+def spent(row: LedgerRow, since: int = 0) -> int:
+    """Attempts that count towards `retry.max_attempts`: those after the `since`-th with an outcome.
 
     Exact for the attempts that the row still lists.
     """
-    return row.attempt_count - sum(a.error_class == OUTCOME_UNKNOWN for a in row.attempts)
+    unknown = sum(a.error_class == OUTCOME_UNKNOWN and a.number > since for a in row.attempts)
+    return row.attempt_count - since - unknown

@@ -55,6 +55,8 @@ class Fact(Struct, frozen=True, kw_only=True):
     """From the promised time to the same."""
     duration_ms: float = 0.0
     next_attempt_at: datetime | None = None
+    replay: bool = False
+    """It is part of a replay."""
     deliveries: int = 1
     """How often the job was given to a dispatcher."""
 
@@ -71,8 +73,9 @@ def fact(
     """`at`: when the attempt began, or now; `row`: as it is in the ledger by now."""
     work = leg.work
     last = row.attempts[-1] if row is not None and row.attempts and outcome else None
-    backfilled = work.occurrence.origin is Origin.BACKFILL  # late on purpose
-    expected_at = work.job.claimed_at if backfilled else work.occurrence.fire_at
+    replayed = leg.replay is not None
+    afterwards = replayed or work.occurrence.origin is Origin.BACKFILL  # late on purpose
+    expected_at = work.job.claimed_at if afterwards else work.occurrence.fire_at
     return Fact(
         event=event,
         reminder_id=work.entry.reminder_id,
@@ -92,6 +95,7 @@ def fact(
         lateness_ms=_ms(expected_at, at),
         duration_ms=round(last.duration.total_seconds() * 1000, 1) if last else 0.0,
         next_attempt_at=row.next_attempt_at if row is not None else None,
+        replay=replayed,
         deliveries=work.job.deliveries,
     )
 

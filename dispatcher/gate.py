@@ -7,7 +7,7 @@ A newer version alone stops nothing: only what was claimed can be retried or par
 of the change was told that it fired, and it rings beside the new one. (A refused change makes a new
 version, too.) What a change answered "not fired" about must stay silent.
 
-Two exceptions. A reminder that is paused may be triggered, so a trigger of the paused version goes
+Three exceptions. A forced replay goes out whatever the record says, as long as there is one. A reminder that is paused may be triggered, so a trigger of the paused version goes
 on. A backfill is of one version: what it has not sent yet, any change ends.
 """
 
@@ -40,6 +40,9 @@ class RecordGate:
                 raise CoordinationUnavailable(operation="finish a change")  # the next one began
         if stored is None:
             return "orphan"
+        replay = entry.leg.replay if entry.leg is not None else None
+        if replay is not None and replay.forced:
+            return None
         if (await fences_of(self._store.fences, [entry])).stops(entry):
             return "cancelled"
         reason = _objection(stored.record, entry)
@@ -58,7 +61,8 @@ def _objection(record: Record, entry: DueEntry) -> str | None:
         origin is Origin.TRIGGER and entry.version == record.version
     ):
         return "paused"
-    if origin is Origin.BACKFILL and entry.kind is not Kind.RETRY:
+    replayed = entry.leg is not None and entry.leg.replay is not None
+    if origin is Origin.BACKFILL and entry.kind is not Kind.RETRY and not replayed:
         return "outdated" if entry.version < record.version else None
     occurrence_id = entry.occurrence.occurrence_id if entry.occurrence else ""
     silenced = any(

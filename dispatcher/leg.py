@@ -59,6 +59,7 @@ class LegRunner:
         self._clock = platform.clock
         self._ledger = platform.store.ledger
         self._max_crashes = settings.max_crashes
+        self._schedule = settings.retry_schedule
         self._senders = senders
         self._gate = gate
         self._destinations = destinations
@@ -103,7 +104,11 @@ class LegRunner:
                 leg.target,
             )
         decision = decide(
-            row, leg.attempt, given_before=work.given_before, max_crashes=self._max_crashes
+            row,
+            leg.attempt,
+            given_before=work.given_before,
+            max_crashes=self._max_crashes,
+            replay=leg.replay,
         )
         if decision.action is Action.SUPPRESS:
             self._report(Event.SUPPRESSED, leg, row=row, attempt=decision.attempt)
@@ -118,7 +123,7 @@ class LegRunner:
         if decision.unknown is None:
             return Cleared(row=known, attempt=decision.attempt)
         at = self._clock.now()
-        known = rows.unknown(known, decision.unknown, at)
+        known = rows.unknown(leg, known, decision.unknown, at)
         if decision.action is Action.POISON:
             return self._ended(leg, known, "poison", Event.POISONED)
         await self._insist(self._ledger.write, [known], at=at)
@@ -129,14 +134,23 @@ class LegRunner:
         """Why it is not sent any more."""
         work = leg.work
         reason = refusal(
-            work.body, work.occurrence, spent(row), self._clock.now(), claimed_at=row.claimed_at
+            work.body,
+            work.occurrence,
+            spent(row, leg.before),
+            self._clock.now(),
+            claimed_at=row.claimed_at,
+            replay=leg.replay,
         )
         if reason is None and work.entry.kind is not Kind.OCCURRENCE:
             reason = await self._insist(self._gate.objection, work.entry)
         return reason
 
     def _ended(self, leg: LegWork, row: LedgerRow, reason: str, event: Event) -> LegEnd | None:
-        row = rows.ended(row, reason)
+        if leg.replay is not None and row.delivery is not None and row.delivery.terminal:
+            # It was not sent, so the delivery stands as it had ended.
+            self._report(event, leg, row=row, attempt=row.attempt_count)
+            return None
+        row = rows.given_up(leg, row, reason)
         now = self._clock.now()
         said = fact(event, leg, now, row=row, attempt=row.attempt_count)
         if leg.work.occurrence.origin is Origin.BACKFILL and not row.attempts:
@@ -167,6 +181,7 @@ class LegRunner:
             user_id=work.body.user_id,
             template_id=leg.channel.template_id or work.body.template_id,
             params_json=work.body.params_json,
+            replay=leg.replay is not None,
         )
         try:
             return await sender.send(outgoing)
@@ -185,7 +200,8 @@ class LegRunner:
         )
         if row is None or row.delivery is None:
             return False
-        if not row.delivery.terminal and row.attempt_count <= attempt:
+        ongoing = not row.delivery.terminal or leg.replay is not None
+        if ongoing and row.attempt_count <= attempt:
             return False
         self._report(Event.SUPPRESSED, leg, row=row, attempt=attempt)
         return True
@@ -193,7 +209,7 @@ class LegRunner:
     def _attempted(
         self, leg: LegWork, cleared: Cleared, span: tuple[datetime, datetime], result: Result
     ) -> LegEnd:
-        row = rows.attempted(leg, cleared.row, cleared.attempt, span, result)
+        row = rows.attempted(leg, cleared.row, cleared.attempt, span, result, self._schedule)
         said = fact(
             Event.ATTEMPTED,
             leg,
@@ -202,9 +218,7 @@ class LegRunner:
             attempt=cleared.attempt,
             outcome=result.outcome.value,
         )
-        return LegEnd(
-            leg=leg, row=row, fact=said, ended_at=span[1], written_at=cleared.written_at
-        )
+        return LegEnd(leg=leg, row=row, fact=said, ended_at=span[1], written_at=cleared.written_at)
 
     def _report(self, event: Event, leg: LegWork, *, row: LedgerRow | None, attempt: int) -> None:
         self._reporter.report([fact(event, leg, self._clock.now(), row=row, attempt=attempt)])

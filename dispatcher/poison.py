@@ -98,10 +98,10 @@ class Poison:
                 reason=REASON,
             )
             return [row]
-        found = [await self._row(leg) for leg in legs]
+        found = [(leg, await self._row(leg)) for leg in legs]
         return [
-            rows.ended(row, REASON)
-            for row in found
+            rows.given_up(leg, row, REASON)
+            for leg, row in found
             if row.delivery is None or not row.delivery.terminal
         ]
 
@@ -141,6 +141,12 @@ def _legs(job: Job, entry: DueEntry) -> Sequence[LegWork]:
     channels = {each.channel_id: each for each in body.channels}
     legs: list[Leg] = [leg for leg in work.legs() if leg.channel_id in channels]
     return [
-        LegWork(work=work, channel=channels[leg.channel_id], target=leg.target, attempt=leg.attempt)
+        LegWork(
+            work=work,
+            channel=channels[leg.channel_id],
+            target=leg.target,
+            attempt=leg.attempt,
+            replay=leg.replay,
+        )
         for leg in legs
     ]

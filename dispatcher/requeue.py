@@ -80,7 +80,7 @@ def _entry(leg: LegWork, kind: Kind, attempt: int, parked: int, at: datetime) ->
         # The occurrence's own entry is expanded and superseded; these only deliver.
         next_at=None,
         recurs=False,
-        leg=Leg(channel_id=channel_id, target=leg.target, attempt=attempt),
+        leg=Leg(channel_id=channel_id, target=leg.target, attempt=attempt, replay=leg.replay),
         parked=parked,
         body=leg.work.raw_body,
     )

@@ -1,6 +1,7 @@
 """The ledger rows of a leg, from its first attempt to its end. Pure."""
 
-from datetime import datetime
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -8,6 +9,7 @@ from dispatcher.channels.port import Outcome, Result
 from dispatcher.decision import OUTCOME_UNKNOWN, spent
 from dispatcher.retry import next_attempt_at, refusal
 from dispatcher.work import LegWork
+from reminders.model.definition import RETRY_SCHEDULE
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow
 
 KEPT_ATTEMPTS = 20
@@ -39,9 +41,11 @@ def blank(leg: LegWork) -> LedgerRow:
     )
 
 
-def unknown(row: LedgerRow, number: int, at: datetime) -> LedgerRow:
+def unknown(leg: LegWork, row: LedgerRow, number: int, at: datetime) -> LedgerRow:
     """Before a send that may be a repeat: the attempt whose outcome nobody saw."""
-    attempt = Attempt(number=number, started_at=at, error_class=OUTCOME_UNKNOWN)
+    attempt = Attempt(
+        number=number, started_at=at, error_class=OUTCOME_UNKNOWN, replay=_replay_id(leg)
+    )
     return replace(
         row,
         delivery=DeliveryStatus.SENDING,
@@ -57,10 +61,28 @@ def ended(row: LedgerRow, reason: str) -> LedgerRow:
     return replace(row, delivery=status, reason=reason, next_attempt_at=None)
 
 
+def given_up(leg: LegWork, row: LedgerRow, reason: str) -> LedgerRow:
+    """As `ended`; but a delivery that was taken stays so, whatever becomes of its replay."""
+    if leg.replay is not None:
+        stood = DeliveryStatus(leg.replay.stood)
+        if stood in (DeliveryStatus.DELIVERED, DeliveryStatus.CONFIRMED):
+            return replace(row, delivery=stood, reason="", next_attempt_at=None)
+    return ended(row, reason)
+
+
+def _replay_id(leg: LegWork) -> str:
+    return leg.replay.replay_id if leg.replay is not None else ""
+
+
 def attempted(
-    leg: LegWork, row: LedgerRow, number: int, span: tuple[datetime, datetime], result: Result
+    leg: LegWork,
+    row: LedgerRow,
+    number: int,
+    span: tuple[datetime, datetime],
+    result: Result,
+    schedule: Sequence[timedelta] = RETRY_SCHEDULE,
 ) -> LedgerRow:
-    """After an attempt that ran through `span`."""
+    """After an attempt that ran through `span`. `schedule`: where the reminder has none."""
     started_at, ended_at = span
     attempt = Attempt(
         number=number,
@@ -70,6 +92,7 @@ def attempted(
         error_class=result.error_class,
         excerpt=result.excerpt,
         outcome_unknown=result.outcome is Outcome.UNKNOWN,
+        replay=_replay_id(leg),
     )
     row = replace(
         row,
@@ -80,13 +103,25 @@ def attempted(
     )
     if result.outcome is Outcome.OK:
         status = DeliveryStatus.CONFIRMED if result.acknowledged else DeliveryStatus.DELIVERED
-        return replace(row, delivery=status, reason="", acknowledged=result.acknowledged)
+        acknowledged = result.acknowledged or row.acknowledged
+        return replace(row, delivery=status, reason="", acknowledged=acknowledged)
     if result.outcome is Outcome.PERMANENT:
-        return ended(row, result.error_class)
-    again_at = next_attempt_at(leg.delivery_key, number, ended_at, result.retry_after)
+        return given_up(leg, row, result.error_class)
+    again_at = next_attempt_at(
+        leg.delivery_key,
+        number,
+        ended_at,
+        result.retry_after,
+        leg.work.body.retry.schedule or schedule,
+    )
     reason = refusal(
-        leg.work.body, leg.work.occurrence, spent(row), again_at, claimed_at=row.claimed_at
+        leg.work.body,
+        leg.work.occurrence,
+        spent(row, leg.before),
+        again_at,
+        claimed_at=row.claimed_at,
+        replay=leg.replay,
     )
     if reason is None:
         return replace(row, delivery=DeliveryStatus.RETRYING, next_attempt_at=again_at)
-    return ended(row, reason)
+    return given_up(leg, row, reason)

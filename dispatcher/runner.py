@@ -93,11 +93,17 @@ class JobRunner:
     async def _leg(self, work: Work, leg: Leg) -> LegEnd | None:
         channel = next(each for each in work.body.channels if each.channel_id == leg.channel_id)
         return await self._legs.run(
-            LegWork(work=work, channel=channel, target=leg.target, attempt=leg.attempt)
+            LegWork(
+                work=work,
+                channel=channel,
+                target=leg.target,
+                attempt=leg.attempt,
+                replay=leg.replay,
+            )
         )
 
     async def _body(self, entry: DueEntry) -> bytes | None:
-        if entry.kind is Kind.BACKFILLED:  # has no live entry; the gate ends it after a change
+        if entry.kind in (Kind.BACKFILLED, Kind.REPLAY):  # has no live entry, but its record
             stored = await self._insist(self._store.records.read, entry.reminder_id)
             return encode(body_of(stored.record.definition)) if stored is not None else None
         return await self._insist(self._store.records.body, entry.reminder_id, entry.key.entry_id)

@@ -5,6 +5,8 @@ from datetime import timedelta
 
 from msgspec import Struct, field
 
+from reminders.model.definition import RETRY_SCHEDULE
+
 
 class DispatcherSettings(Struct, frozen=True, kw_only=True):
     """Defaults are for one process of several on a small machine."""
@@ -27,6 +29,9 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     others out. However it looked, none waits longer than half of `claim_idle`."""
     park_for: timedelta = timedelta(seconds=5)
     """How long a job is parked; doubles with each time, up to 16 times as long."""
+
+    retry_schedule: tuple[timedelta, ...] = RETRY_SCHEDULE
+    """The longest wait before each attempt, from the first one on, where a reminder has none."""
 
     read_wait: timedelta = timedelta(seconds=1)
     """How long one read of the stream may block: also how slowly `stop` is noticed at most."""

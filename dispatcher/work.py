@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from reminders.delivery_key import delivery_key
 from reminders.model.definition import Channel
-from reminders.model.entry import Body, DueEntry, Kind, Leg, Occurrence
+from reminders.model.entry import Body, DueEntry, Kind, Leg, Occurrence, Replay
 from reminders.ports import Job
 
 
@@ -45,6 +45,12 @@ class LegWork(Struct, frozen=True, kw_only=True, dict=True):
     target: str
     attempt: int
     """The attempt that the job is for."""
+    replay: Replay | None = None
+
+    @property
+    def before(self) -> int:
+        """How many attempts count no more: those before a replay."""
+        return self.replay.after if self.replay is not None else 0
 
     @cached_property
     def delivery_key(self) -> str:

@@ -30,6 +30,11 @@ def retry_entry_id(reminder_id: str, occurrence_id: str, channel_id: str, attemp
     return f"{reminder_id}.{occurrence_id}.{channel_id}.a{attempt}"
 
 
+def replay_entry_id(reminder_id: str, occurrence_id: str, channel_id: str, replay_id: str) -> str:
+    """The same for every repeat of the same replay."""
+    return f"{reminder_id}.{occurrence_id}.{channel_id}.r{replay_id}"
+
+
 def parked_entry_id(entry_id: str, counter: int) -> str:
     """A job that waits again under its own name."""
     return f"{entry_id.partition('!')[0]}!{counter}"

@@ -27,7 +27,7 @@ AGAIN = timedelta(milliseconds=100)
 MAX_BACKLOG = 20_000
 """Entries whose time has come and that wait for their claim: above it, no more are read."""
 CATCHING_UP = 50
-"""Missed occurrences a second that need not wait for the trailing scan: a rule that rings every
+"""Missed occurrences a second that do not wait for the trailing scan: a rule that rings every
 second, and all of whose missed ones ring, catches up, and what is due keeps its time."""
 REFIRED = timedelta(seconds=60)
 """After `fires` was told again of an entry, it is not told once more for so long."""
@@ -73,7 +73,7 @@ class Lead:
         self._answered = Recent(platform.clock, UNDER_WAY)
         self.refired = Recent(platform.clock, REFIRED)
         self.catching_up = Pace(platform.clock, CATCHING_UP)
-        """Missed occurrences that are claimed at once; the others, the trailing scan brings."""
+        """For missed occurrences that surely ring; the trailing scan brings what finds no place."""
         self._wake = asyncio.Event()
 
     @property

@@ -111,14 +111,18 @@ class Reader:
     ) -> bool:
         """Puts an open entry into the timer, unless it is in the lead's hands already.
 
-        One that may have to be skipped is left to the trailing scan, which comes with `recheck`;
-        so are missed ones above the lead's pace.
+        One that may have to be skipped is left to the trailing scan, which comes with `recheck`. A
+        missed one that surely rings waits for its place by the lead's pace, and is left to the scan
+        only where that is far off: the scan may have found its stretch settled, and then comes back
+        in two minutes.
         """
         if not is_open(state) or state.entry.kind is Kind.UNREADABLE:
             return False
-        missed = not recheck and _missed(state.entry, read_at)
-        if missed and not (_rings(state.entry, read_at) and lead.catching_up.take()):
-            return False
+        place = None
+        if not recheck and _missed(state.entry, read_at):
+            place = self._place(lead, state.entry, read_at)
+            if place is None:
+                return False
         moved = state.entry.kind is not Kind.BACKFILLED and (
             state.entry.key.ring_at - state.entry.promised_at > MINUTE
         )
@@ -126,8 +130,13 @@ class Reader:
         copy = Copy(state=state, read_at=read_at, recheck=recheck or moved or told)
         if not lead.take(copy):
             return False
-        self._timer.add(lead, copy)
+        self._timer.add(lead, copy, not_before=place)
         return True
+
+    def _place(self, lead: Lead, entry: DueEntry, read_at: datetime) -> datetime | None:
+        if lead.under_way(entry) or not _rings(entry, read_at):
+            return None
+        return lead.catching_up.place()
 
     async def hear(self, lead: Lead, hints: Iterable[tuple[str, bytes, datetime]]) -> None:
         """Hints: held if their slice was read already; otherwise the slice will bring them.

@@ -31,9 +31,10 @@ class Timer:
         """Readers should wait."""
         return len(self._heap) >= MAX_HEAP
 
-    def add(self, lead: Lead, copy: Copy) -> None:
-        """Rings it at its time, or at once if that has come."""
-        self._push(copy.state.entry.key.ring_at, lead, copy)
+    def add(self, lead: Lead, copy: Copy, *, not_before: datetime | None = None) -> None:
+        """Rings it at its time, or at once if that has come; `not_before`: a place in line."""
+        ring_at = copy.state.entry.key.ring_at
+        self._push(ring_at if not_before is None else max(ring_at, not_before), lead, copy)
 
     def again(self, lead: Lead, copy: Copy) -> None:
         """Rings it once more, a little later: the server's clock is a little behind ours."""

@@ -19,8 +19,10 @@ from reminders.ports import Clock
 from scheduler.calls import refuse_unreadable
 from scheduler.creates import Creates
 from scheduler.mapping.definitions import put_instant
+from scheduler.mapping.explanations import put_explanation
 from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
 from scheduler.mapping.reminders import put_reminder
+from scheduler.mapping.replays import put_replayed
 from scheduler.previews import Previews
 from scheduler.settings import SchedulerSettings
 from scheduler.tokens import seal
@@ -233,6 +235,28 @@ class ReminderService(service_grpc.ReminderServiceServicer):
         response = service_pb.ListOccurrencesResponse(next_page_token=token)
         for view in page.items:
             put_occurrence_view(response.occurrences.add(), view)
+        return response
+
+    async def ReplayOccurrence(
+        self, request: service_pb.ReplayOccurrenceRequest, context: Context
+    ) -> service_pb.ReplayOccurrenceResponse:
+        del context
+        name, asked, request_id = self._validator.replay(request)
+        found = await self._reminders.replay(
+            name.namespace, name.reminder_id, asked, request_id=request_id
+        )
+        response = service_pb.ReplayOccurrenceResponse()
+        put_replayed(response, found)
+        return response
+
+    async def ExplainReminder(
+        self, request: service_pb.ExplainReminderRequest, context: Context
+    ) -> service_pb.ExplainReminderResponse:
+        del context
+        name, limit = self._validator.explain(request)
+        found = await self._reminders.explain(name.namespace, name.reminder_id, limit=limit)
+        response = service_pb.ExplainReminderResponse()
+        put_explanation(response, found)
         return response
 
     async def ListDeliveries(

@@ -59,6 +59,8 @@ class Outgoing(Struct, frozen=True, kw_only=True):
     template_id: str | None
     params_json: str
     """A JSON object, ready to be embedded."""
+    replay: bool = False
+    """Somebody asked for it again, after it had ended: the receiver may be told."""
     locale: str = ""
     """Of the receiver, such as `fr-CA`; empty: `locale` of the params, if there is one."""
 

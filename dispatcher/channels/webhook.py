@@ -86,6 +86,8 @@ def headers_of(outgoing: Outgoing, given: dict[str, str]) -> dict[str, str]:
         "webhook-id": outgoing.delivery_key,
         "x-event-id": outgoing.delivery_key,
     }
+    if outgoing.replay:
+        headers["x-tocsin-replay"] = "1"
     if given:
         allowed = {name: given[name] for name in given if header_problem(name, given[name]) is None}
         headers.update(allowed)

@@ -238,6 +238,29 @@ def deliveries(
 
 
 @with_options(Connection)
+def explain(
+    connection: Connection,
+    *,
+    reminder: ReminderId,
+    limit: Annotated[int, Option("--limit", min=1, max=100, help="Newest occurrences.")] = 20,
+) -> None:
+    """Say what was promised, what became of it and why, and who acts next."""
+    from tocsin.v1.reminder_service_pb2 import ExplainReminderRequest  # noqa: PLC0415
+
+    from reminders.cli import explaining, render, rpc  # noqa: PLC0415
+
+    request = ExplainReminderRequest(
+        namespace=connection.namespace, reminder_id=reminder, occurrence_limit=limit
+    )
+    with rpc.scheduler(connection) as stub:
+        answer = stub.ExplainReminder(request, timeout=rpc.DEADLINE_S)
+    if connection.json:
+        render.print_json(answer)
+    else:
+        explaining.show(answer)
+
+
+@with_options(Connection)
 def watch(
     connection: Connection,
     *,
@@ -258,7 +281,7 @@ def watch(
 
 def register(app: typer.Typer) -> None:
     """Adds the commands, in the order in which help lists them."""
-    commands = (create, get, cancel, reschedule, occurrences, deliveries, watch)
+    commands = (create, get, cancel, reschedule, occurrences, deliveries, explain, watch)
     for command in commands:
         app.command(rich_help_panel="Client")(command)
     app.command("list", rich_help_panel="Client")(list_reminders)

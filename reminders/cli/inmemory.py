@@ -81,6 +81,7 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
                     DispatcherSettings(
                         max_in_flight=settings.dispatcher_concurrency,
                         per_destination=settings.dispatcher_destination_concurrency,
+                        retry_schedule=settings.retry_schedule,
                     ),
                     reminders.changes.finish,
                     reminders.backfills.turn,

@@ -214,6 +214,9 @@ class PolicyFlags(CalendarFlags):
     max_attempts: Annotated[
         int | None, _option("--max-attempts", "For one delivery.", _POLICIES, min=1)
     ] = None
+    retry_schedule: Annotated[
+        str | None, _option("--retry-schedule", "Longest waits: 0s,5s,5m,30m", _POLICIES)
+    ] = None
     retry_max_age: Annotated[
         str | None, _option("--retry-max-age", "Of the last attempt.", _POLICIES)
     ] = None

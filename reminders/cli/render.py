@@ -10,6 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 from rich.table import Table
 from tocsin.v1 import reminder_pb2 as pb
+from tocsin.v1 import reminder_service_pb2 as calls
 
 from reminders.config.durations import format_duration
 
@@ -122,6 +123,15 @@ def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
             following,
             each.delivery_key,
         )
+    return table
+
+
+def replay_table(deliveries: Sequence[calls.ReplayedDelivery]) -> Table:
+    """What a replay does, a row for each delivery."""
+    table = _table("CHANNEL", "REPLAY", "KEY")
+    for each in deliveries:
+        verdict = word(calls.ReplayVerdict.Name(each.verdict), "REPLAY_VERDICT_")
+        table.add_row(each.channel_id, verdict, each.delivery_key)
     return table
 
 

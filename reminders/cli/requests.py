@@ -223,6 +223,8 @@ def policies(flags: PolicyFlags) -> pb.Policies | None:
             getattr(found, name).CopyFrom(duration(_flag(name), text))
     if flags.max_attempts:
         found.retry.max_attempts = flags.max_attempts
+    for wait in flags.retry_schedule.split(",") if flags.retry_schedule else ():
+        found.retry.schedule.append(duration("--retry-schedule", wait))
     if flags.retry_max_age:
         found.retry.max_age.CopyFrom(duration("--retry-max-age", flags.retry_max_age))
     return found if found.ByteSize() else None

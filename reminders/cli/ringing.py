@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import typer
-from typer import Option
+from typer import Argument, Option
 
 from reminders.cli.client import ReminderId, RequestId
 from reminders.cli.options import Connection, with_options
@@ -68,7 +68,53 @@ def backfill(
     render.console().print(f"{total} in the range{cut}: {done}")
 
 
+@with_options(Connection)
+def replay(
+    connection: Connection,
+    *,
+    reminder: ReminderId,
+    occurrence: Annotated[str, Argument(metavar="OCCURRENCE", help="As `explain` shows it.")],
+    channel: Annotated[
+        list[str] | None, Option("--channel", help="Only this one; may be repeated.")
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="Also what was taken, and of a cancelled or paused one.")
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Say what would be sent, send none.")
+    ] = False,
+    request_id: RequestId = None,
+) -> None:
+    """Send deliveries of one occurrence again, under the keys that they had."""
+    from tocsin.v1.reminder_service_pb2 import ReplayOccurrenceRequest  # noqa: PLC0415
+
+    from reminders.cli import render, rpc  # noqa: PLC0415
+
+    request = ReplayOccurrenceRequest(
+        namespace=connection.namespace,
+        reminder_id=reminder,
+        occurrence_id=occurrence,
+        channel_ids=channel or [],
+        force=force,
+        validate_only=dry_run,
+        request_id=request_id or "",
+    )
+    with rpc.scheduler(connection) as stub:
+        answer = stub.ReplayOccurrence(request, timeout=rpc.DEADLINE_S)
+    if connection.json:
+        render.print_json(answer)
+        return
+    render.console().print(render.replay_table(answer.deliveries))
+    sent = "would be sent again" if dry_run else "will be sent again"
+    line = f"{answer.replay_count} of {len(answer.deliveries)} {sent}"
+    if answer.suppressed_count:
+        line += (
+            f", {answer.suppressed_count} refused: taken already (--force sends it all the same)"
+        )
+    render.console().print(line)
+
+
 def register(app: typer.Typer) -> None:
     """Adds the commands, in the order in which help lists them."""
-    for command in (trigger, backfill):
+    for command in (trigger, backfill, replay):
         app.command(rich_help_panel="Client")(command)

@@ -24,6 +24,7 @@ from reminders.config.sources import (
     config_file,
     read_config_file,
 )
+from reminders.model.definition import RETRY_SCHEDULE
 from reminders.sentinel_url import is_sentinel_url, parse_sentinel_url
 
 Service = Literal["scheduler", "scanner", "expander", "dispatcher"]
@@ -31,6 +32,15 @@ Service = Literal["scheduler", "scanner", "expander", "dispatcher"]
 
 def _duration(value: Any) -> Any:
     return parse_duration(value) if isinstance(value, str) else value
+
+
+def _waits(value: Any) -> Any:
+    """`0s, 5s, 5m` or a list: the first attempt comes at once."""
+    items = value.split(",") if isinstance(value, str) else list(value)
+    waits = tuple(_duration(item) for item in items)
+    if waits and waits[0] != timedelta(0):
+        raise ValueError("the first attempt waits for nothing: begin with 0s")
+    return waits
 
 
 def _hosts(value: Any) -> Any:
@@ -71,6 +81,12 @@ def _replication(value: Any) -> Any:
 
 
 Duration = Annotated[timedelta, BeforeValidator(_duration), Field(gt=timedelta(0))]
+RetrySchedule = Annotated[
+    tuple[Annotated[timedelta, Field(ge=timedelta(0), le=timedelta(days=3))], ...],
+    NoDecode,
+    BeforeValidator(_waits),
+    Field(min_length=1, max_length=32),
+]
 Hosts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_hosts), Field(min_length=1)]
 HostPort = Annotated[str, BeforeValidator(_host_port)]
 RedisUrl = Annotated[str, BeforeValidator(_redis_url)]
@@ -152,6 +168,9 @@ class Settings(ChannelSettings, BaseSettings):
     """Deliveries under way in one dispatcher, 1 to 100000."""
     dispatcher_destination_concurrency: int = Field(default=64, ge=1, le=100_000)
     """Of these, at most so many to one host, 1 to 100000."""
+    retry_schedule: RetrySchedule = RETRY_SCHEDULE
+    """The longest wait before each attempt, separated by commas, such as 0s,5s,5m,30m,2h: 0s first,
+    at most 32, each at most 3d. The last one holds for all further attempts."""
     scheduler_max_inflight: int = Field(default=2_000, ge=1, le=1_000_000)
     """Creates that one scheduler holds at a time before it lets callers wait, 1 to 1000000."""
 

@@ -1,7 +1,8 @@
 """The Redis adapter: leases, claims, hand-off streams, hints, and the reference clock.
 
 Only each service's `__main__` imports it; everything else sees `reminders.ports`. Start at
-`adapter` (`RedisCoordination`, all of it), then `claims` and `lua/claim.lua`, the heart.
+`adapter` (`RedisCoordination`, all of it), then `claims` and `lua/claim.lua`, the heart. The server
+is the one that the URL names, or the master that its sentinels name (`masters`).
 
 Nothing in Redis is the truth: all of it can be rebuilt from Cassandra. But a loss must be noticed.
 So every script compares the server it runs on with the shard's home, written with its lease:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
-from redis.asyncio.connection import AbstractConnection, parse_url
+from redis.asyncio.connection import AbstractConnection, Connection, parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -22,6 +22,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from reminders.coordination.masters import MasterConnection, Masters, as_it_is
+from reminders.coordination.prompt import PROMPT
 from reminders.errors import CoordinationUnavailable
 from reminders.sentinel_url import is_sentinel_url, parse_sentinel_url
 
@@ -189,7 +190,9 @@ def open_clients(url: str, timeouts: Timeouts, *, connections: int = 32) -> Clie
 def _address(url: str) -> tuple[Masters | None, dict[str, Any]]:
     """Who knows the server, and what connections to it are made with."""
     if not is_sentinel_url(url):
-        return None, dict(parse_url(url))
+        told_by_url: dict[str, Any] = dict(parse_url(url))
+        kind = told_by_url.get("connection_class", Connection)
+        return None, {**told_by_url, "connection_class": PROMPT[kind]}
     told = parse_sentinel_url(url)
     masters = Masters(told)
     return masters, {

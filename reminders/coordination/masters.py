@@ -21,12 +21,12 @@ from typing import Any
 
 import structlog
 from redis.asyncio import Redis
-from redis.asyncio.connection import Connection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
+from reminders.coordination.prompt import PromptConnection
 from reminders.sentinel_url import SentinelUrl
 
 log = structlog.get_logger(__name__)
@@ -116,7 +116,7 @@ class Masters:
             await self.look()
 
 
-class MasterConnection(Connection):
+class MasterConnection(PromptConnection):
     """Connects to whoever is the master at that time."""
 
     def __init__(self, *, masters: Masters, **options: Any) -> None:

@@ -2,6 +2,7 @@
 
 `requests`   what goes in and out: requests, views, pages.
 `occurrences`, `planning`   definition → occurrences → due entries. Pure.
+`aside`      a plan that takes long, in a thread.
 `writing`    due entries onto disk, found by the scanner in time even if the write was slow.
 `creating`   create, with `dedup_key` and `request_id`.
 `changing`   whatever changes a reminder: the one procedure, safe against a claim in progress.
@@ -11,8 +12,10 @@
 `grouping`   cancelling a whole group, and what that means to everybody else.
 `triggering`, `beside`  one ring now, beside the schedule.
 `backfilling`, `past`  what a rule named in a past range, page by page.
+`replaying`  deliveries of one occurrence again, under their keys.
 `catching_up`  which missed occurrences of a rule are skipped. Pure.
 `reading`    get, list, ledger.
+`explaining`, `verdicts`  what became of a reminder, why, and who acts next.
 `previewing` what a schedule would do, with what policies `left_out`, in `bounded` work. Pure.
 `problems`, `texts`, `recurrences`   what callers write, checked. Pure.
 `editions`   which zone or holiday data is the newer one. Pure.

@@ -6,7 +6,8 @@ from reminders.buckets import MINUTE
 from reminders.model.definition import CatchUp
 
 LATE = timedelta(seconds=30)
-"""Later than this it was missed, rather than rung a little late."""
+"""Up to this it rings a little late, whatever the policy; under NONE up to a minute, so that a
+takeover or a restart skips nothing."""
 
 
 def overtaken(

@@ -23,6 +23,7 @@ from reminders.buckets import MINUTE
 from reminders.errors import StoreUnavailable
 from reminders.lifecycle.beside import carried, not_rung, outstanding
 from reminders.lifecycle.creating import MISSING_IS_UNWRITTEN
+from reminders.lifecycle.grouping import CLOCKS_APART, fences_of
 from reminders.lifecycle.outcomes import (
     emitted_by,
     finish_entry,
@@ -115,6 +116,8 @@ class Completion:
             await self._store.ledger.write(rows, at=self._clock.now())
         if await self._end(new, change, outcome, planned, emitted):
             await self._tidy(stored, change, outcome, old)
+        elif claimed:
+            await self._take_back(change, old, fired)
         await self._store.due.handled([finish_entry(new, change)], at=self._clock.now())
 
     # --- steps 2 and 3 --------------------------------------------------------------------------
@@ -159,6 +162,8 @@ class Completion:
             return False
         if not await self._in_doubt(change, entry, revocation) or await self._inserted(change):
             return False
+        if await self._fenced_off(entry):
+            return False
         rows = await self._store.ledger.page(
             entry.reminder_id, occurrence_id=occurrence_id_of(entry), limit=1
         )
@@ -166,6 +171,14 @@ class Completion:
         return not rows or rows[0].ended not in (
             OccurrenceStatus.CANCELLED,
             OccurrenceStatus.SKIPPED,
+        )
+
+    async def _fenced_off(self, entry: DueEntry) -> bool:
+        """Whether its time came after its group was cancelled: nobody can have claimed it."""
+        fenced = await fences_of(self._store.fences, [entry])
+        settled = entry.key.ring_at - 2 * CLOCKS_APART
+        return fenced.covers(entry.namespace, entry.group_id, entry.record_created_at) and (
+            settled > fenced.fences[entry.namespace, entry.group_id or ""]
         )
 
     async def _rings_anew(self, change: Change, entry: DueEntry) -> bool:
@@ -176,8 +189,8 @@ class Completion:
         return same and await self._inserted(change)
 
     def _unwritten(self, change: Change, entry: DueEntry) -> bool:
-        """Whether a row that is not there was never written, so that nobody can have claimed it: its
-        expander died after the live entry. Not of one that expired, or is on the way elsewhere.
+        """Whether a row that is not there was never written, so that nobody can have claimed it:
+        its expander died after the live entry. Not one that expired or is on the way elsewhere.
         """
         moved = entry.key.ring_at > max(entry.promised_at, change.previous.updated_at)
         return not moved and entry.key.ring_at > self._clock.now() - MISSING_IS_UNWRITTEN
@@ -288,6 +301,21 @@ class Completion:
             keys = [entry.key for entry in planned]
             await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
         return False
+
+    async def _take_back(
+        self, change: Change, old: Sequence[DueEntry], fired: Collection[str]
+    ) -> None:
+        """Makes void what we marked as claimed, in doubt, where somebody who knew better has
+        recorded that it did not fire. Stamped later still, so it wins.
+        """
+        after = await self._store.records.read(change.previous.reminder_id)
+        outcomes = after.record.outcomes if after is not None else ()
+        recorded = next((o for o in outcomes if o.version == change.version), None)
+        answers = recorded.answers if recorded is not None else ()
+        silent = {each.occurrence_id for each in answers if not each.was_fired}
+        keys = [e.key for e in old if occurrence_id_of(e) in silent.intersection(fired)]
+        if keys:
+            await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp + 2)
 
     def _applied(
         self,

@@ -22,7 +22,6 @@ from reminders.lifecycle.occurrences import (
     record_series,
     series_of,
 )
-from reminders.lifecycle.problems import Reason
 from reminders.lifecycle.recurrences import rule_refused
 from reminders.model.codec import encode
 from reminders.model.definition import Definition, Recurring
@@ -179,7 +178,7 @@ def nothing_ahead() -> InvalidRequest:
         violations=[
             Violation(
                 field=SCHEDULE,
-                reason=Reason.NOTHING_AHEAD.value,
+                reason="NOTHING_AHEAD",
                 description="nothing of it lies ahead: give a time or a rule that does",
             )
         ]

@@ -8,9 +8,11 @@ from reminders.lifecycle.aside import Aside
 from reminders.lifecycle.backfilling import Backfills
 from reminders.lifecycle.changing import Changes
 from reminders.lifecycle.creating import Creates
+from reminders.lifecycle.explaining import Explanation, Explanations
 from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.planning import Planner
 from reminders.lifecycle.reading import Reads
+from reminders.lifecycle.replaying import Asked, Replayed, Replays
 from reminders.lifecycle.requests import (
     Backfilled,
     Call,
@@ -42,6 +44,8 @@ class Reminders:
             platform, self.writer, self.planner, self.reads, self.changes.finish, aside
         )
         self.triggers = Triggers(platform, self.writer, self.reads, self.changes.finish)
+        self.replays = Replays(platform, self.writer, self.reads, self.changes.finish)
+        self.explanations = Explanations(platform, self.reads, self.changes.finish)
         self.backfills = Backfills(platform, self.writer, self.reads, self.changes.finish)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[Created | TocsinError]:
@@ -138,6 +142,12 @@ class Reminders:
             request_id=request_id,
         )
 
+    async def replay(
+        self, namespace: str, reminder_id: str, asked: Asked, *, request_id: str | None
+    ) -> tuple[Replayed, ...]:
+        """See `Replays.replay`."""
+        return await self.replays.replay(namespace, reminder_id, asked, request_id=request_id)
+
     async def cancel_group(self, namespace: str, group_id: str) -> datetime:
         """Up to when the group's reminders are void. After `Unavailable`, repeat it."""
         return await self.groups.cancel(namespace, group_id)
@@ -147,6 +157,10 @@ class Reminders:
     ) -> Page[OccurrenceView]:
         """Newest first."""
         return await self.reads.occurrences(namespace, reminder_id, limit=limit, token=token)
+
+    async def explain(self, namespace: str, reminder_id: str, *, limit: int) -> Explanation:
+        """Of the newest `limit` occurrences. Raises `NotFound`."""
+        return await self.explanations.explain(namespace, reminder_id, limit=limit)
 
     async def deliveries(
         self, namespace: str, reminder_id: str, *, occurrence_id: str | None, limit: int, token: str

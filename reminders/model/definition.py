@@ -54,12 +54,28 @@ class CatchUp(StrEnum):
     NONE = "none"
 
 
+RETRY_SCHEDULE = (
+    timedelta(0),
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=10),
+)
+"""The longest wait before each attempt, the first one included: 27 h 35 min in all."""
+
+
 class Retry(Struct, frozen=True, kw_only=True, array_like=True):
     """How long one delivery is tried."""
 
-    max_attempts: int = 12
-    max_age: timedelta = timedelta(hours=24)
-    """No attempt starts later than this after the occurrence's time."""
+    max_attempts: int = len(RETRY_SCHEDULE)
+    max_age: timedelta = timedelta(hours=48)
+    """No attempt starts later than this after the occurrence's time. It covers the schedule, also
+    of an occurrence that rang most of a day late."""
+    schedule: tuple[timedelta, ...] = ()
+    """As `RETRY_SCHEDULE`, the last wait repeated; empty: the deployment's."""
 
 
 class Policies(Struct, frozen=True, kw_only=True, array_like=True):

@@ -75,6 +75,22 @@ class Kind(StrEnum):
     BACKFILLED = "backfilled"
     """A first send of an occurrence long after its time. It has no live entry: like a retry, it is
     sent after a look at the record and the ledger."""
+    REPLAY = "replay"
+    """One channel of an occurrence again, after it had ended. It has no live entry either."""
+
+
+class Replay(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a delivery that had ended is tried again."""
+
+    replay_id: str
+    asked_at: datetime
+    """Its age counts from here."""
+    after: int
+    """How many attempts there had been: those before do not use up `max_attempts`."""
+    stood: str
+    """How the delivery had ended; a replay that fails does not undo a success."""
+    forced: bool = False
+    """Also where it was acknowledged, or the reminder cancelled or paused."""
 
 
 class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -85,6 +101,7 @@ class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Subscriber of a topic; empty for a user's reminder."""
     attempt: int
     """The attempt that this entry will make, from 1."""
+    replay: Replay | None = None
 
 
 class Body(Struct, frozen=True, kw_only=True, array_like=True):

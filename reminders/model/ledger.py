@@ -51,6 +51,8 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     excerpt: str = ""
     outcome_unknown: bool = False
     """The answer was lost on its way: it may have been taken, and the next one be a repeat."""
+    replay: str = ""
+    """Id of the replay that it is part of; empty: of none."""
 
 
 class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -79,3 +81,11 @@ class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Set where a whole run was skipped: its last one; `occurrence` is its first."""
     skipped_count: int = 0
     """How many such a run has; 0: so many that they were not counted."""
+
+    @property
+    def taken(self) -> bool:
+        """Whether the receiver, or a relay for it, is known to have it."""
+        return self.acknowledged or self.delivery in (
+            DeliveryStatus.DELIVERED,
+            DeliveryStatus.CONFIRMED,
+        )

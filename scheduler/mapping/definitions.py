@@ -149,4 +149,6 @@ def _policies(policies: Policies) -> pb.Policies:
     put_duration(message.jitter, policies.jitter)
     message.retry.max_attempts = policies.retry.max_attempts
     put_duration(message.retry.max_age, policies.retry.max_age)
+    for wait in policies.retry.schedule:
+        put_duration(message.retry.schedule.add(), wait)
     return message

@@ -102,6 +102,7 @@ def _put_attempt(message: pb.Attempt, attempt: Attempt) -> None:
     message.status_code = attempt.status_code
     message.error_class = attempt.error_class
     message.excerpt = attempt.excerpt
+    message.replay_id = attempt.replay
     message.outcome_unknown = attempt.outcome_unknown or attempt.error_class == "outcome_unknown"
     put_instant(message.start_time, attempt.started_at)
     put_duration(message.duration, attempt.duration)

@@ -19,6 +19,7 @@ MAX_LATENESS = timedelta(days=7)
 MAX_JITTER = timedelta(seconds=30)
 MAX_RETRY_AGE = timedelta(days=3)
 MAX_ATTEMPTS = 100
+MAX_SCHEDULE = 32
 
 # By number on the wire; 0 is the default.
 GAPS: Final[Mapping[int, Gap]] = dict(enumerate((Gap.NEXT_VALID, *Gap)))
@@ -67,7 +68,8 @@ def _same(value: T, default: T) -> T:
 
 
 def _retry(asked: pb.RetryPolicy, field: str, problems: Problems) -> Retry:
-    attempts = asked.max_attempts or DEFAULTS.retry.max_attempts
+    schedule = _schedule(asked, f"{field}.schedule", problems)
+    attempts = asked.max_attempts or len(schedule) or DEFAULTS.retry.max_attempts
     if not 1 <= attempts <= MAX_ATTEMPTS:
         problems.add(
             f"{field}.max_attempts",
@@ -80,7 +82,24 @@ def _retry(asked: pb.RetryPolicy, field: str, problems: Problems) -> Retry:
     return Retry(
         max_attempts=_same(attempts, DEFAULTS.retry.max_attempts),
         max_age=_same(max_age, DEFAULTS.retry.max_age),
+        schedule=schedule,
     )
+
+
+def _schedule(asked: pb.RetryPolicy, field: str, problems: Problems) -> tuple[timedelta, ...]:
+    """Empty: the deployment's."""
+    if len(asked.schedule) > MAX_SCHEDULE:
+        problems.add(field, Reason.VALUE_INVALID, f"must have at most {MAX_SCHEDULE} waits")
+        return ()
+    waits = tuple(
+        _within(wait, timedelta(0), MAX_RETRY_AGE, f"{field}[{place}]", problems)
+        for place, wait in enumerate(asked.schedule)
+    )
+    if waits and waits[0]:
+        problems.add(
+            f"{field}[0]", Reason.VALUE_INVALID, "must be 0s: the first attempt waits for nothing"
+        )
+    return waits
 
 
 def _within(

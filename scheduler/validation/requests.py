@@ -12,6 +12,7 @@ from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle import Call, CreateRequest
 from reminders.lifecycle.previewing import PreviewRequest
 from reminders.lifecycle.problems import Problems, Reason, check_length, optional, shown
+from reminders.lifecycle.replaying import Asked
 from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
 from reminders.model.definition import Definition, Schedule
 from reminders.recurrence.errors import KeyInvalid
@@ -23,12 +24,14 @@ from scheduler.validation.masks import read_mask
 from scheduler.validation.policies import DEFAULTS
 from scheduler.validation.previews import read_preview
 from scheduler.validation.reminders import DEFAULT_NAMESPACE, ID_BYTES, read_definition
+from scheduler.validation.replays import read_replay
 from scheduler.validation.schedules import read_schedule
 
 REMINDER_ID_BYTES = 40
 PAUSE_REASON_BYTES = 512
 MAX_BATCH = 500
 DEFAULT_PAGE = 50
+DEFAULT_EXPLAINED, MAX_EXPLAINED = 20, 100
 MAX_PAGE = 1_000
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII).fullmatch
@@ -246,6 +249,29 @@ class Validator:
         window = _window(request, ("occurrences", name.namespace, name.reminder_id), problems)
         problems.raise_if_any()
         return name, window
+
+    def replay(self, request: pb.ReplayOccurrenceRequest) -> tuple[Name, Asked, str | None]:
+        """What to send again, and the id of this very call."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        asked = read_replay(request, problems)
+        request_id = optional(request.request_id, ID_BYTES, "request_id", problems)
+        problems.raise_if_any()
+        return name, asked, request_id
+
+    def explain(self, request: pb.ExplainReminderRequest) -> tuple[Name, int]:
+        """Whose history, and how many occurrences of it."""
+        problems = Problems()
+        name = _name(request.namespace, request.reminder_id, problems)
+        limit = request.occurrence_limit or DEFAULT_EXPLAINED
+        if not 1 <= limit <= MAX_EXPLAINED:
+            problems.add(
+                "occurrence_limit",
+                Reason.VALUE_INVALID,
+                f"must be from 1 to {MAX_EXPLAINED}, or 0 for {DEFAULT_EXPLAINED}",
+            )
+        problems.raise_if_any()
+        return name, limit
 
     def list_deliveries(self, request: pb.ListDeliveriesRequest) -> tuple[Name, str | None, Window]:
         """Whose ledger, of which occurrence (None: all), and which part of it."""

@@ -228,3 +228,28 @@ async def test_what_ends_the_sampling_is_not_swallowed(coordination: RedisCoordi
     with pytest.raises(ZeroDivisionError):
         coordination.clock.in_bounds()
     coordination.clock._sampling = None
+
+
+async def test_a_cancelled_caller_ends(coordination: RedisCoordination) -> None:
+    """Whenever it is cancelled: a client that waits for writes by `asyncio.wait_for` swallowed it,
+    on Python 3.11, in the moment in which a write ended.
+    """
+
+    async def for_ever() -> None:
+        while True:
+            await coordination.leases.holder(0)
+            await coordination.jobs.lengths([0])
+
+    deaf = []
+    for turns in range(400):
+        loop = asyncio.create_task(for_ever(), name="loop")
+        for _ in range(turns % 40):
+            await asyncio.sleep(0)
+        loop.cancel()
+        _, left = await asyncio.wait({loop}, timeout=1)
+        if left:
+            deaf.append(turns)
+        while not loop.done():
+            loop.cancel()
+            await asyncio.wait({loop}, timeout=0.001)
+    assert not deaf

@@ -136,6 +136,12 @@ class FakeScheduler(service.ReminderServiceServicer):
     def ListOccurrences(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("ListOccurrences", request, context)
 
+    def ExplainReminder(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("ExplainReminder", request, context)
+
+    def ReplayOccurrence(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
+        return self._answer("ReplayOccurrence", request, context)
+
     def ListDeliveries(self, request: Any, context: Any) -> Any:  # noqa: N802, D102
         return self._answer("ListDeliveries", request, context)
 

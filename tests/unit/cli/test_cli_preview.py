@@ -90,6 +90,24 @@ def test_what_is_left_out_stands_where_it_would_have_been(tocsin: Tocsin) -> Non
     assert [one["local"][:10] for one in found] == ["2026-03-28", "2026-03-30"]
 
 
+def test_what_rings_at_the_instant_of_a_skipped_one_stands_behind_it(tocsin: Tocsin) -> None:
+    """The morning after Samoa's missing day is when that day's morning would have been."""
+    asked = ("preview", "FREQ=DAILY", "--start", "2011-12-29T09:00", "--zone", "Pacific/Apia")
+    lines = tocsin(*asked, "--gap", "skip", "--count", "2").out.splitlines()
+    assert [line.split()[:2] for line in lines[1:4]] == [
+        ["Thu", "2011-12-29"],
+        ["(left", "out)"],
+        ["Sat", "2011-12-31"],
+    ]
+
+
+def test_a_rule_that_never_rings_is_said_to_be_refused_by_a_create(tocsin: Tocsin) -> None:
+    """Each year from January on, in March: that is a mistake, not an end."""
+    asked = ("preview", "FREQ=MONTHLY;INTERVAL=12;BYMONTH=3", "--start", "2026-01-31T09:00")
+    out = tocsin(*asked, "--zone", "Europe/Paris").out
+    assert out.splitlines()[-1] == "nothing of it lies ahead: a create would be refused"
+
+
 def test_all_flags_of_the_rule(tocsin: Tocsin) -> None:
     """Cron, exceptions, additions, both ends, and where to look from."""
     weekly = ("preview", "--cron", "0 9 * * 1", "--zone", "Europe/Paris", "--json")

@@ -42,6 +42,8 @@ def row(status: DeliveryStatus, *error_classes: str, dropped: int = 0) -> Ledger
 
 RETRYING_1 = row(DeliveryStatus.RETRYING, "timeout")
 SENDING_1 = row(DeliveryStatus.SENDING, OUTCOME_UNKNOWN)
+RETRIED = row(DeliveryStatus.SENDING, "timeout", OUTCOME_UNKNOWN)
+"""The first attempt failed; its retry is under way, or died."""
 SENDING_4 = row(DeliveryStatus.SENDING, *[OUTCOME_UNKNOWN] * 4)
 
 
@@ -55,6 +57,9 @@ SENDING_4 = row(DeliveryStatus.SENDING, *[OUTCOME_UNKNOWN] * 4)
         # a retry whose time has come, the first time and again
         (RETRYING_1, 2, False, (Action.SEND, 2, None)),
         (RETRYING_1, 2, True, (Action.SEND, 3, 2)),
+        # a job of an attempt that ended, while its retry is under way: that has a job of its own
+        (RETRIED, 1, True, (Action.SUPPRESS, 2, None)),
+        (RETRIED, 2, True, (Action.SEND, 4, 3)),
         # the job of an attempt that is on record: only its successor may be missing
         (RETRYING_1, 1, False, (Action.REQUEUE, 1, None)),
         (RETRYING_1, 1, True, (Action.REQUEUE, 1, None)),

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dispatcher.retry import CAP, FIRST, backoff, next_attempt_at, refusal
+from dispatcher.retry import backoff, next_attempt_at, refusal
+from reminders.config.durations import parse_duration
 from reminders.delivery_key import delivery_key
-from reminders.model.definition import Retry
+from reminders.model.definition import RETRY_SCHEDULE, Policies, Retry
 from reminders.model.entry import Body, Occurrence
 
 AT = datetime(2026, 12, 1, 9, tzinfo=UTC)
@@ -27,25 +28,43 @@ def test_the_time_is_a_pure_function_of_key_attempt_and_base(
     """Whoever repeats a settlement finds the same row; later than the base, at whole ms."""
     at = next_attempt_at(key, attempt, base, None)
     assert at == next_attempt_at(key, attempt, base, None)
-    assert at >= base + FIRST / 2
-    assert at <= base + CAP + timedelta(milliseconds=1)
+    assert (
+        base + timedelta(seconds=1) <= at <= base + max(RETRY_SCHEDULE) + timedelta(milliseconds=1)
+    )
     assert at.microsecond % 1000 == 0
 
 
-@given(KEYS, st.integers(1, 99))
-def test_the_backoff_grows_and_is_bounded(key: str, attempt: int) -> None:
-    """Each is at least as long as the one before, until the cap is reached."""
-    this, following = backoff(key, attempt), backoff(key, attempt + 1)
-    assert timedelta(seconds=1) <= this <= CAP
-    assert following >= this or following >= CAP / 2
+WAITS = st.lists(st.timedeltas(timedelta(0), timedelta(days=3)), min_size=1, max_size=9)
 
 
-def test_the_first_retry_comes_within_two_seconds() -> None:
-    """And different deliveries spread over that time."""
-    waits = {backoff(delivery_key(str(n), "o", "c"), 1) for n in range(200)}
-    assert len(waits) > 190
-    assert timedelta(seconds=1) <= min(waits) < timedelta(seconds=1.1)
-    assert timedelta(seconds=1.9) < max(waits) <= timedelta(seconds=2)
+@given(KEYS, st.integers(1, 99), WAITS)
+def test_no_wait_is_longer_than_the_schedule_says(
+    key: str, attempt: int, schedule: list[timedelta]
+) -> None:
+    """The last one holds for all further attempts."""
+    longest = schedule[attempt] if attempt < len(schedule) else schedule[-1]
+    assert timedelta(0) <= backoff(key, attempt, schedule) <= longest
+
+
+@pytest.mark.parametrize(
+    ("attempt", "longest"), list(enumerate(("5s", "5m", "30m", "2h", "5h", "10h", "10h"), 1))
+)
+def test_by_default_retries_spread_from_nothing_up_to_these(attempt: int, longest: str) -> None:
+    """Full jitter: what failed together does not return together."""
+    bound = parse_duration(longest)
+    waits = {backoff(delivery_key(str(n), "o", "c"), attempt) for n in range(300)}
+    assert len(waits) > 290
+    assert min(waits) < bound * 0.05
+    assert bound * 0.95 < max(waits) <= bound
+
+
+def test_the_defaults_fit_each_other() -> None:
+    """Every attempt of the schedule can be made before the age ends it, and that before a one-shot
+    expires; both also where each attempt takes its 8 s.
+    """
+    retry, policies = Retry(), Policies()
+    assert retry.max_attempts == len(RETRY_SCHEDULE)
+    assert sum(RETRY_SCHEDULE, 8 * timedelta(seconds=8)) < retry.max_age < policies.expire_after
 
 
 def test_a_longer_wish_of_the_receiver_is_honoured_exactly() -> None:

@@ -14,6 +14,7 @@ from dispatcher.settler import BATCH, BUSY_SENDS, Settlement, Settler
 from dispatcher.telemetry import Reporter
 from reminders.errors import StoreUnavailable
 from reminders.model.entry import DueEntry
+from reminders.model.ledger import DeliveryStatus
 
 SETTINGS = DispatcherSettings(
     settle_linger=timedelta(milliseconds=25), settle_within=timedelta(seconds=1), max_unsettled=100
@@ -174,3 +175,29 @@ async def test_a_store_that_is_away_is_asked_less_and_less_often(world: Any) -> 
         assert asked < 10 * 60 / 5 * 3 + 30
         away.clear()
         assert await desk.after(seconds=10) == 2
+
+
+async def test_who_stood_still_does_not_replace_what_others_recorded(world: Any) -> None:
+    """An attempt that failed a minute ago is on record as of then, not as of now.
+
+    Found by the simulation: a dispatcher was stopped after a failed attempt, another delivered the
+    job meanwhile, and the first one woke and put `retrying` over `delivered`.
+    """
+    entry = await world.reminder()
+    world.sender.results = [world.BUSY]
+    alone = world.runner()
+    sent = await alone.jobs.run(world.job(entry))
+    world.clock.advance(timedelta(seconds=20))
+    await world.runner().run(world.job(entry, deliveries=2))
+    world.clock.advance(timedelta(seconds=40))
+    settled: list[str] = []
+    late = Settlement(
+        end=sent.end,
+        entry=entry,
+        since=world.clock.now(),
+        settled=partial(settled.append, "late"),
+        failed=partial(settled.append, "failed"),
+    )
+    assert await alone.settler.settle([late]) == []
+    assert settled == ["late"]
+    assert (await world.row()).delivery is DeliveryStatus.CONFIRMED

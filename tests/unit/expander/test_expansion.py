@@ -123,6 +123,40 @@ async def test_what_rang_under_other_zone_data_does_not_ring_again(
     assert await times(world, name) == [NOON, NOON + DAY, NOON + last * DAY]
 
 
+async def test_what_a_dead_expander_left_unwritten_is_written_also_by_one_that_goes_on(
+    world: World,
+) -> None:
+    """An expansion that has something of its own to write repairs what is ahead of it, too.
+
+    Found by the simulation: of a rule with one occurrence ahead, an expander died between its live
+    entry and its due entry; the message came again after that occurrence's time, wrote the one
+    after it, and nobody ever missed the one between.
+    """
+    name = await world.create(every("FREQ=DAILY"))
+    first, second = await current(world, name)
+    record = (await world.stored(name)).record
+    left = world.reminders.planner.following(record, [first, second])
+    await world.store.records.add_live(left, stamp=record.stamp)
+    await ring(world, second)
+    assert await expansion_of(world).expand(second) is Expanded.WRITTEN
+    assert await times(world, name) == [NOON + day * DAY for day in range(4)]
+
+
+async def test_what_a_dead_expander_wrote_too_late_is_moved(world: World) -> None:
+    """Into a minute that is settled nobody looks any more."""
+    name = await world.create(every("FREQ=DAILY"))
+    first, second = await current(world, name)
+    await ring(world, first)
+    world.clock.advance(DAY + 10 * MINUTE)
+    assert second.occurrence is not None
+    settled = second.key.minute + MINUTE
+    await world.store.progress.advance(0, settled)
+    await expansion_of(world).expand(first)
+    assert (await state_of(world, second)).fate is Fate.VOID
+    moved = [entry for entry in await current(world, name) if entry.key.ring_at > settled]
+    assert second.occurrence in [entry.occurrence for entry in moved]
+
+
 async def test_a_rule_ends_where_it_ends(world: World) -> None:
     """The last one ahead waits for no expansion, so all is settled."""
     name = await world.create(every("FREQ=DAILY;COUNT=3"))

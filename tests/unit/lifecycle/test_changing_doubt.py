@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reminders.errors import AlreadyFired
 from reminders.lifecycle.changing import FINISH_AFTER
 from reminders.model.definition import After, At
 from reminders.model.entry import Fate, Kind
@@ -54,6 +55,72 @@ async def test_after_redis_lost_everything_a_near_time_is_in_doubt_and_rings(wor
     state = await world.state(entry)
     assert state is not None
     assert state.fate is Fate.CLAIMED
+
+
+async def test_what_was_never_written_is_not_in_doubt(world: World) -> None:
+    """An expander died after the live entry: there was nothing to be claimed, and nothing to ring.
+
+    Found by the simulation: the answer was "fired", and it never rang.
+    """
+    reminder_id = await world.create(SOON)
+    entry = await only(world, reminder_id)
+    (partition,) = world.store.due._partitions.values()
+    partition.rows.clear()
+    partition.places.clear()
+    await world.take_lease()
+    world.coordination.lose_everything()
+    changed = await world.cancel(reminder_id)
+    assert not changed.was_fired
+    assert await world.state(entry) is None
+
+
+async def test_doubt_does_not_outlive_the_answer_of_who_knew(world: World) -> None:
+    """Two complete a change; one asked Redis before it lost its data, the other after.
+
+    Found by the simulation: the first one's "not fired" was answered, the second one's mark let it
+    ring all the same.
+    """
+    reminder_id = await world.create(SOON)
+    entry = await only(world, reminder_id)
+    await world.take_lease()
+
+    async def ended_by_another(point: str) -> None:
+        if point != "revoke.before":
+            return
+        world.on_point = None
+        await world.reminders.changes.finish(reminder_id)
+        world.coordination.lose_everything()
+
+    world.on_point = ended_by_another
+    changed = await world.reschedule(reminder_id, LATER)
+    assert not changed.was_fired
+    state = await world.state(entry)
+    assert state is not None
+    assert state.fate is Fate.VOID
+
+
+async def test_who_is_slow_does_not_write_what_another_refused(world: World) -> None:
+    """A change stands still before it inserts; somebody ends it, in doubt, as refused.
+
+    Found by the simulation: what was inserted then rang before its writer learned of the refusal.
+    """
+    reminder_id = await world.create(SOON)
+    written: list[str] = []
+
+    async def ended_by_another(point: str) -> None:
+        written.append(point)
+        if point != "users.add" or written.count("users.add") > 1:
+            return
+        with behind_the_scenes():
+            world.coordination.lose_everything()
+            world.clock.advance(FINISH_AFTER)
+            await world.take_lease()
+            await world.reminders.changes.finish(reminder_id)
+
+    world.on_point = ended_by_another
+    with pytest.raises(AlreadyFired):
+        await world.reschedule(reminder_id, At(instant=NOON + 40 * SECOND))
+    assert "due.put" not in written[written.index("users.add") :]
 
 
 async def test_after_redis_lost_everything_a_far_time_is_not_in_doubt(world: World) -> None:

@@ -277,3 +277,14 @@ def test_newer_holiday_data_move_a_missing_day_and_never_double_it(
                     assert not set(found) & {one.key for one in before[:place]}
                     assert found == [one.key for one in whole[place : place + 3]]
                 assert [one.key for one in before] == [one.key for one in whole[:4]]
+
+
+@pytest.mark.parametrize("text", ["FREQ=DAILY", "30 2 * * *"])
+def test_the_second_pass_is_ahead_of_who_creates_in_the_very_moment_of_the_first(text: str) -> None:
+    """Under LATER one occurrence has the name that clocks showed just then; it is not past."""
+    rule = series(text, "2026-10-20T02:30", overlap=Overlap.LATER)
+    first_pass = datetime(2026, 10, 25, 0, 30, tzinfo=UTC)
+    for at in (first_pass, first_pass + timedelta(milliseconds=1)):
+        (one,) = rule.next(rule.first_after(at), 1)
+        assert (one.key, one.fold) == ("20261025T023000", 1)
+        assert one.instant == first_pass + timedelta(hours=1)

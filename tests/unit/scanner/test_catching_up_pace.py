@@ -8,6 +8,7 @@ from reminders.model.codec import encode
 from reminders.model.definition import CatchUp, Policies
 from reminders.model.entry import DueEntry, EntryState
 from scanner.lead import CATCHING_UP
+from scanner.pace import LONGEST_WAIT
 from scanner.reader import Reader
 from scanner.timer import Timer
 from tests.unit.lifecycle.world import HOUR, MINUTE, SECOND, World, definition, every
@@ -29,16 +30,33 @@ def named(entry: DueEntry, number: int) -> EntryState:
     return EntryState(entry=entry, raw=encode(entry))
 
 
-async def test_those_that_surely_ring_are_taken_at_once_up_to_a_pace(world: World) -> None:
-    """The rest is left to the trailing scan; a second later there is room again."""
+async def test_those_that_surely_ring_wait_for_their_place_by_the_pace(world: World) -> None:
+    """Not for the trailing scan: it found their stretch settled before they were written."""
     entry = await missed(world, Policies(catch_up=CatchUp.ALL))
     timer = Timer(world.clock)
     lead, reader = await a_lead(world, timer), Reader(world.platform, timer)
-    taken = [reader.hold(lead, named(entry, n), world.now) for n in range(CATCHING_UP + 2)]
-    assert taken == [True] * CATCHING_UP + [False] * 2
-    assert reader.hold(lead, named(entry, 998), world.now, recheck=True)
+    for number in range(2 * CATCHING_UP + 2):
+        assert reader.hold(lead, named(entry, number), world.now)
+    waiting = []
+    for _ in range(3):
+        timer._ring_due()
+        waiting.append(len(timer))
+        world.clock.advance(SECOND)
+    assert waiting == [CATCHING_UP + 2, 2, 0]
+
+
+async def test_what_finds_no_place_within_reach_is_left_to_the_trailing_scan(world: World) -> None:
+    """What is rechecked needs none; a second later there is room again."""
+    entry = await missed(world, Policies(catch_up=CatchUp.ALL))
+    timer = Timer(world.clock)
+    lead, reader = await a_lead(world, timer), Reader(world.platform, timer)
+    places = CATCHING_UP * (1 + LONGEST_WAIT // SECOND)
+    taken = [reader.hold(lead, named(entry, n), world.now) for n in range(places + 2)]
+    assert taken == [True] * places + [False] * 2
+    assert reader.hold(lead, named(entry, places + 3), world.now, recheck=True)
+    assert not reader.hold(lead, named(entry, 0), world.now)
     world.clock.advance(SECOND)
-    assert reader.hold(lead, named(entry, 999), world.now)
+    assert reader.hold(lead, named(entry, places + 4), world.now)
 
 
 @pytest.mark.parametrize(

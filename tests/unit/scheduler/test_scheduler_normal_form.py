@@ -180,7 +180,7 @@ def respell(reminder: reminder_pb2.Reminder, chance: random.Random) -> None:
     policies = reminder.policies
     policies.gap = policies.gap or reminder_pb2.GAP_POLICY_NEXT_VALID
     policies.catch_up_max_age.seconds = 3_600
-    policies.retry.max_attempts = policies.retry.max_attempts or 12
+    policies.retry.max_attempts = policies.retry.max_attempts or len(policies.retry.schedule) or 8
     if reminder.schedule.WhichOneof("kind") == "local":
         local = reminder.schedule.local
         local.time = f"{local.time}:00" if len(local.time) == 5 else local.time

@@ -180,6 +180,7 @@ WRONG: list[tuple[str, list[Change], str, Reason]] = [
     ("count", [rule(max_occurrences=-1)], f"{RULE}.max_occurrences", Reason.VALUE_INVALID),
     ("until twice", [count_rule(end="UNTIL=20270101T000000Z"), until(2_000_000_000)], f"{RULE}.until", Reason.RULE_INVALID),
     ("until early", [rule(), until(1_600_000_000)], f"{RULE}.until", Reason.RULE_INVALID),
+    ("until in rule", [rule(rrule="FREQ=DAILY;UNTIL=20200101T000000Z")], f"{RULE}.rrule", Reason.RULE_INVALID),
     ("exdate", [rule(exdates=["2026-12-08T09:00", "soon"])], f"{RULE}.exdates[1]", Reason.VALUE_INVALID),
     ("rdate", [rule(rdates=["1026-12-08T09:00"])], f"{RULE}.rdates[0]", Reason.VALUE_INVALID),
     ("exdates", [rule(exdates=["2026-12-08T09:00"] * 501)], f"{RULE}.exdates", Reason.FIELD_TOO_LONG),

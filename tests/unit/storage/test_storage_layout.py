@@ -17,7 +17,7 @@ def test_only_large_bodies_of_occurrences_stand_apart(kind: Kind) -> None:
     assert not body_by_reference(small)
     assert due_form(small) is small
     assert body_by_reference(large) == (kind is Kind.OCCURRENCE)
-    apart = kind in (Kind.OCCURRENCE, Kind.BACKFILLED)
+    apart = kind in (Kind.OCCURRENCE, Kind.BACKFILLED, Kind.REPLAY)
     assert due_form(large).body == (b"" if apart else large.body)
 
 

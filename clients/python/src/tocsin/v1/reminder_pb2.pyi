@@ -152,7 +152,7 @@ class _CatchUpPolicyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CatchUp
     CATCH_UP_POLICY_ALL: _CatchUpPolicy.ValueType  # 2
     """All of them, oldest first."""
     CATCH_UP_POLICY_NONE: _CatchUpPolicy.ValueType  # 3
-    """None."""
+    """None: what could not ring within a minute of its time is skipped."""
 
 class CatchUpPolicy(_CatchUpPolicy, metaclass=_CatchUpPolicyEnumTypeWrapper): ...
 
@@ -162,7 +162,7 @@ CATCH_UP_POLICY_LATEST: CatchUpPolicy.ValueType  # 1
 CATCH_UP_POLICY_ALL: CatchUpPolicy.ValueType  # 2
 """All of them, oldest first."""
 CATCH_UP_POLICY_NONE: CatchUpPolicy.ValueType  # 3
-"""None."""
+"""None: what could not ring within a minute of its time is skipped."""
 Global___CatchUpPolicy: _TypeAlias = CatchUpPolicy  # noqa: Y015
 
 class _PushProvider:
@@ -638,21 +638,35 @@ class RetryPolicy(_message.Message):
 
     MAX_ATTEMPTS_FIELD_NUMBER: _builtins.int
     MAX_AGE_FIELD_NUMBER: _builtins.int
+    SCHEDULE_FIELD_NUMBER: _builtins.int
     max_attempts: _builtins.int
-    """Attempts for one delivery, the first included: 1 to 100. Default 12."""
+    """Attempts for one delivery, the first included: 1 to 100. Default: as many as `schedule` has, or
+    8.
+    """
     @_builtins.property
     def max_age(self) -> _duration_pb2.Duration:
-        """No attempt starts later than this after the occurrence's time. 1 s to 3 days. Default 24 hours."""
+        """No attempt but the first starts later than this after the occurrence's time. 1 s to 3 days.
+        Default 48 hours.
+        """
+
+    @_builtins.property
+    def schedule(self) -> _containers.RepeatedCompositeFieldContainer[_duration_pb2.Duration]:
+        """The longest wait before each attempt, the first attempt's 0 included; the last one holds for all
+        further attempts. Each wait is drawn anew from 1 s up to it, and is at least the receiver's
+        Retry-After. At most 32, each of 0 s to 3 days. Default: the deployment's, which is 0 s, 5 s,
+        5 min, 30 min, 2 h, 5 h, 10 h, 10 h unless configured otherwise.
+        """
 
     def __init__(
         self,
         *,
         max_attempts: _builtins.int = ...,
         max_age: _duration_pb2.Duration | None = ...,
+        schedule: _abc.Iterable[_duration_pb2.Duration] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["max_age", b"max_age"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_age", b"max_age", "max_attempts", b"max_attempts"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_age", b"max_age", "max_attempts", b"max_attempts", "schedule", b"schedule"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1048,6 +1062,7 @@ class Attempt(_message.Message):
     ERROR_CLASS_FIELD_NUMBER: _builtins.int
     EXCERPT_FIELD_NUMBER: _builtins.int
     OUTCOME_UNKNOWN_FIELD_NUMBER: _builtins.int
+    REPLAY_ID_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """From 1."""
     status_code: _builtins.int
@@ -1060,6 +1075,8 @@ class Attempt(_message.Message):
     """It was sent, and nobody knows whether it was taken: the answer was lost, or a crash hid it. An
     attempt that follows may be a repeat, under the same delivery key.
     """
+    replay_id: _builtins.str
+    """The replay that it is part of; empty: of none."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp: ...
     @_builtins.property
@@ -1074,10 +1091,11 @@ class Attempt(_message.Message):
         error_class: _builtins.str = ...,
         excerpt: _builtins.str = ...,
         outcome_unknown: _builtins.bool = ...,
+        replay_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "start_time", b"start_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "error_class", b"error_class", "excerpt", b"excerpt", "number", b"number", "outcome_unknown", b"outcome_unknown", "start_time", b"start_time", "status_code", b"status_code"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "error_class", b"error_class", "excerpt", b"excerpt", "number", b"number", "outcome_unknown", b"outcome_unknown", "replay_id", b"replay_id", "start_time", b"start_time", "status_code", b"status_code"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

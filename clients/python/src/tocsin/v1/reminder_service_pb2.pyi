@@ -14,6 +14,7 @@ from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.rpc import status_pb2 as _status_pb2
 from tocsin.v1 import reminder_pb2 as _reminder_pb2
 import builtins as _builtins
@@ -26,6 +27,63 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _ReplaySafety:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReplaySafetyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReplaySafety.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REPLAY_SAFETY_UNSPECIFIED: _ReplaySafety.ValueType  # 0
+    REPLAY_SAFETY_SAFE: _ReplaySafety.ValueType  # 1
+    """Nobody can have taken it."""
+    REPLAY_SAFETY_MAY_REPEAT: _ReplaySafety.ValueType  # 2
+    """An attempt of unknown outcome may have been taken: safe where the receiver keeps to the key."""
+    REPLAY_SAFETY_ACKNOWLEDGED: _ReplaySafety.ValueType  # 3
+    """It was taken: sending again would repeat it."""
+    REPLAY_SAFETY_UNDER_WAY: _ReplaySafety.ValueType  # 4
+    """It is still being tried by itself."""
+
+class ReplaySafety(_ReplaySafety, metaclass=_ReplaySafetyEnumTypeWrapper):
+    """Whether sending a delivery again, under the same delivery key, could repeat something."""
+
+REPLAY_SAFETY_UNSPECIFIED: ReplaySafety.ValueType  # 0
+REPLAY_SAFETY_SAFE: ReplaySafety.ValueType  # 1
+"""Nobody can have taken it."""
+REPLAY_SAFETY_MAY_REPEAT: ReplaySafety.ValueType  # 2
+"""An attempt of unknown outcome may have been taken: safe where the receiver keeps to the key."""
+REPLAY_SAFETY_ACKNOWLEDGED: ReplaySafety.ValueType  # 3
+"""It was taken: sending again would repeat it."""
+REPLAY_SAFETY_UNDER_WAY: ReplaySafety.ValueType  # 4
+"""It is still being tried by itself."""
+Global___ReplaySafety: _TypeAlias = ReplaySafety  # noqa: Y015
+
+class _ReplayVerdict:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ReplayVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReplayVerdict.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REPLAY_VERDICT_UNSPECIFIED: _ReplayVerdict.ValueType  # 0
+    REPLAY_VERDICT_SENT_AGAIN: _ReplayVerdict.ValueType  # 1
+    REPLAY_VERDICT_ACKNOWLEDGED: _ReplayVerdict.ValueType  # 2
+    """Refused: the receiver has it. `force` sends it all the same."""
+    REPLAY_VERDICT_UNDER_WAY: _ReplayVerdict.ValueType  # 3
+    """Left alone: it is still being tried by itself."""
+    REPLAY_VERDICT_CHANNEL_GONE: _ReplayVerdict.ValueType  # 4
+    """The reminder has no such channel any more."""
+
+class ReplayVerdict(_ReplayVerdict, metaclass=_ReplayVerdictEnumTypeWrapper): ...
+
+REPLAY_VERDICT_UNSPECIFIED: ReplayVerdict.ValueType  # 0
+REPLAY_VERDICT_SENT_AGAIN: ReplayVerdict.ValueType  # 1
+REPLAY_VERDICT_ACKNOWLEDGED: ReplayVerdict.ValueType  # 2
+"""Refused: the receiver has it. `force` sends it all the same."""
+REPLAY_VERDICT_UNDER_WAY: ReplayVerdict.ValueType  # 3
+"""Left alone: it is still being tried by itself."""
+REPLAY_VERDICT_CHANNEL_GONE: ReplayVerdict.ValueType  # 4
+"""The reminder has no such channel any more."""
+Global___ReplayVerdict: _TypeAlias = ReplayVerdict  # noqa: Y015
 
 @_typing.final
 class CreateReminderRequest(_message.Message):
@@ -1079,3 +1137,275 @@ class ListDeliveriesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ListDeliveriesResponse: _TypeAlias = ListDeliveriesResponse  # noqa: Y015
+
+@_typing.final
+class ExplainReminderRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    REMINDER_ID_FIELD_NUMBER: _builtins.int
+    OCCURRENCE_LIMIT_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    reminder_id: _builtins.str
+    """Required."""
+    occurrence_limit: _builtins.int
+    """The newest so many occurrences: 1-100. Default 20."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        reminder_id: _builtins.str = ...,
+        occurrence_limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "occurrence_limit", b"occurrence_limit", "reminder_id", b"reminder_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainReminderRequest: _TypeAlias = ExplainReminderRequest  # noqa: Y015
+
+@_typing.final
+class ExplainReminderResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMINDER_FIELD_NUMBER: _builtins.int
+    OCCURRENCES_FIELD_NUMBER: _builtins.int
+    TRUNCATED_FIELD_NUMBER: _builtins.int
+    NEXT_ACTION_FIELD_NUMBER: _builtins.int
+    truncated: _builtins.bool
+    """True if there are older ones."""
+    @_builtins.property
+    def reminder(self) -> _reminder_pb2.Reminder: ...
+    @_builtins.property
+    def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainedOccurrence]:
+        """Newest first: what is planned, what fired, and what did not. What a change kept from firing is
+        among them as long as its entries are known; ListOccurrences has all that the ledger has.
+        """
+
+    @_builtins.property
+    def next_action(self) -> Global___NextAction:
+        """Of all these occurrences the action that comes first."""
+
+    def __init__(
+        self,
+        *,
+        reminder: _reminder_pb2.Reminder | None = ...,
+        occurrences: _abc.Iterable[Global___ExplainedOccurrence] | None = ...,
+        truncated: _builtins.bool = ...,
+        next_action: Global___NextAction | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_action", b"next_action", "reminder", b"reminder"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["next_action", b"next_action", "occurrences", b"occurrences", "reminder", b"reminder", "truncated", b"truncated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainReminderResponse: _TypeAlias = ExplainReminderResponse  # noqa: Y015
+
+@_typing.final
+class ExplainedOccurrence(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OCCURRENCE_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    EXPLANATION_FIELD_NUMBER: _builtins.int
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    NEXT_ACTION_FIELD_NUMBER: _builtins.int
+    policy: _builtins.str
+    """The policy that made the instant, as in PreviewedOccurrence; empty if none acted."""
+    explanation: _builtins.str
+    """Why it did or did not fire: an English sentence."""
+    @_builtins.property
+    def occurrence(self) -> _reminder_pb2.Occurrence:
+        """The promise: nominal_local, planned_local, planned_time."""
+
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ExplainedDelivery]: ...
+    @_builtins.property
+    def next_action(self) -> Global___NextAction: ...
+    def __init__(
+        self,
+        *,
+        occurrence: _reminder_pb2.Occurrence | None = ...,
+        policy: _builtins.str = ...,
+        explanation: _builtins.str = ...,
+        deliveries: _abc.Iterable[Global___ExplainedDelivery] | None = ...,
+        next_action: Global___NextAction | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["next_action", b"next_action", "occurrence", b"occurrence"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "explanation", b"explanation", "next_action", b"next_action", "occurrence", b"occurrence", "policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainedOccurrence: _TypeAlias = ExplainedOccurrence  # noqa: Y015
+
+@_typing.final
+class ExplainedDelivery(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    REPLAY_SAFETY_FIELD_NUMBER: _builtins.int
+    NEXT_ACTION_FIELD_NUMBER: _builtins.int
+    REPLAY_COMMAND_FIELD_NUMBER: _builtins.int
+    replay_safety: Global___ReplaySafety.ValueType
+    replay_command: _builtins.str
+    """The command that sends it again; empty while it is under way."""
+    @_builtins.property
+    def delivery(self) -> _reminder_pb2.Delivery:
+        """With its attempts. What it says is on record: `acknowledged` outlives every process."""
+
+    @_builtins.property
+    def next_action(self) -> Global___NextAction: ...
+    def __init__(
+        self,
+        *,
+        delivery: _reminder_pb2.Delivery | None = ...,
+        replay_safety: Global___ReplaySafety.ValueType = ...,
+        next_action: Global___NextAction | None = ...,
+        replay_command: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "next_action", b"next_action"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delivery", b"delivery", "next_action", b"next_action", "replay_command", b"replay_command", "replay_safety", b"replay_safety"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainedDelivery: _TypeAlias = ExplainedDelivery  # noqa: Y015
+
+@_typing.final
+class NextAction(_message.Message):
+    """Who acts next."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OWNER_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    owner: _builtins.str
+    """A stable word: "scanner", "dispatcher", "caller" or "nobody"."""
+    action: _builtins.str
+    """What that one does: the rest of an English sentence."""
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """When; unset for now, or never."""
+
+    def __init__(
+        self,
+        *,
+        owner: _builtins.str = ...,
+        action: _builtins.str = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "owner", b"owner", "time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NextAction: _TypeAlias = NextAction  # noqa: Y015
+
+@_typing.final
+class ReplayOccurrenceRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    REMINDER_ID_FIELD_NUMBER: _builtins.int
+    OCCURRENCE_ID_FIELD_NUMBER: _builtins.int
+    CHANNEL_IDS_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
+    VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Default: "default"."""
+    reminder_id: _builtins.str
+    """Required."""
+    occurrence_id: _builtins.str
+    """Required: as ListOccurrences has it."""
+    force: _builtins.bool
+    """Also what was acknowledged, and although the reminder is cancelled or paused. Default false."""
+    validate_only: _builtins.bool
+    """Answers what would be done, and changes nothing. Default false."""
+    request_id: _builtins.str
+    """For retries of this very call, within 7 days: the same id with the same content is the same
+    replay, with other content it fails with REQUEST_ID_CONFLICT. At most 128 bytes. Default: none.
+    """
+    @_builtins.property
+    def channel_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Only these. At most 16. Default: all that have been attempted."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        reminder_id: _builtins.str = ...,
+        occurrence_id: _builtins.str = ...,
+        channel_ids: _abc.Iterable[_builtins.str] | None = ...,
+        force: _builtins.bool = ...,
+        validate_only: _builtins.bool = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_ids", b"channel_ids", "force", b"force", "namespace", b"namespace", "occurrence_id", b"occurrence_id", "reminder_id", b"reminder_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplayOccurrenceRequest: _TypeAlias = ReplayOccurrenceRequest  # noqa: Y015
+
+@_typing.final
+class ReplayOccurrenceResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELIVERIES_FIELD_NUMBER: _builtins.int
+    REPLAY_COUNT_FIELD_NUMBER: _builtins.int
+    SUPPRESSED_COUNT_FIELD_NUMBER: _builtins.int
+    replay_count: _builtins.int
+    """How many of them are sent again."""
+    suppressed_count: _builtins.int
+    """How many are refused because they were taken: suppressed duplicates."""
+    @_builtins.property
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReplayedDelivery]:
+        """By channel."""
+
+    def __init__(
+        self,
+        *,
+        deliveries: _abc.Iterable[Global___ReplayedDelivery] | None = ...,
+        replay_count: _builtins.int = ...,
+        suppressed_count: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries", b"deliveries", "replay_count", b"replay_count", "suppressed_count", b"suppressed_count"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplayOccurrenceResponse: _TypeAlias = ReplayOccurrenceResponse  # noqa: Y015
+
+@_typing.final
+class ReplayedDelivery(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHANNEL_ID_FIELD_NUMBER: _builtins.int
+    DELIVERY_KEY_FIELD_NUMBER: _builtins.int
+    VERDICT_FIELD_NUMBER: _builtins.int
+    channel_id: _builtins.str
+    delivery_key: _builtins.str
+    verdict: Global___ReplayVerdict.ValueType
+    def __init__(
+        self,
+        *,
+        channel_id: _builtins.str = ...,
+        delivery_key: _builtins.str = ...,
+        verdict: Global___ReplayVerdict.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_id", b"channel_id", "delivery_key", b"delivery_key", "verdict", b"verdict"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReplayedDelivery: _TypeAlias = ReplayedDelivery  # noqa: Y015

@@ -115,6 +115,16 @@ class ReminderServiceStub:
                 request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ListDeliveriesRequest.SerializeToString,
                 response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ListDeliveriesResponse.FromString,
                 _registered_method=True)
+        self.ExplainReminder = channel.unary_unary(
+                '/tocsin.v1.ReminderService/ExplainReminder',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ExplainReminderRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ExplainReminderResponse.FromString,
+                _registered_method=True)
+        self.ReplayOccurrence = channel.unary_unary(
+                '/tocsin.v1.ReminderService/ReplayOccurrence',
+                request_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ReplayOccurrenceRequest.SerializeToString,
+                response_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ReplayOccurrenceResponse.FromString,
+                _registered_method=True)
 
 
 class ReminderServiceServicer:
@@ -256,6 +266,27 @@ class ReminderServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainReminder(self, request, context):
+        """Everything that support asks for about one reminder, in one answer: what was promised and by
+        which policy, why each occurrence did or did not fire, who was tried with what outcome, which
+        acknowledgements are on record, whether a replay could repeat something, and who acts next.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReplayOccurrence(self, request, context):
+        """Sends deliveries of one occurrence again, under the same delivery keys, at most 100 a second;
+        a webhook carries "x-tocsin-replay: 1". What is sent is the reminder's content as it is now, and
+        its retry policy counts from here. On record when this answers. What the receiver has taken is
+        refused unless it is forced, and counts as a suppressed duplicate. Not forced, it fails with
+        ALREADY_ENDED once the reminder is cancelled, with REMINDER_PAUSED while it is paused, and a
+        cancel or pause stops what is not sent yet.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ReminderServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -338,6 +369,16 @@ def add_ReminderServiceServicer_to_server(servicer, server):
                     servicer.ListDeliveries,
                     request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ListDeliveriesRequest.FromString,
                     response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ListDeliveriesResponse.SerializeToString,
+            ),
+            'ExplainReminder': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainReminder,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ExplainReminderRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ExplainReminderResponse.SerializeToString,
+            ),
+            'ReplayOccurrence': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReplayOccurrence,
+                    request_deserializer=tocsin_dot_v1_dot_reminder__service__pb2.ReplayOccurrenceRequest.FromString,
+                    response_serializer=tocsin_dot_v1_dot_reminder__service__pb2.ReplayOccurrenceResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -772,6 +813,60 @@ class ReminderService:
             '/tocsin.v1.ReminderService/ListDeliveries',
             tocsin_dot_v1_dot_reminder__service__pb2.ListDeliveriesRequest.SerializeToString,
             tocsin_dot_v1_dot_reminder__service__pb2.ListDeliveriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainReminder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/ExplainReminder',
+            tocsin_dot_v1_dot_reminder__service__pb2.ExplainReminderRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.ExplainReminderResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReplayOccurrence(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/tocsin.v1.ReminderService/ReplayOccurrence',
+            tocsin_dot_v1_dot_reminder__service__pb2.ReplayOccurrenceRequest.SerializeToString,
+            tocsin_dot_v1_dot_reminder__service__pb2.ReplayOccurrenceResponse.FromString,
             options,
             channel_credentials,
             insecure,

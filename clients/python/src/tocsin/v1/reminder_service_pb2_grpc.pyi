@@ -102,6 +102,19 @@ class ReminderServiceStub:
     """What was planned and what became of it, newest first."""
     ListDeliveries: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ListDeliveriesRequest, _reminder_service_pb2.ListDeliveriesResponse]
     """Who was tried, how often, with what answer."""
+    ExplainReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ExplainReminderRequest, _reminder_service_pb2.ExplainReminderResponse]
+    """Everything that support asks for about one reminder, in one answer: what was promised and by
+    which policy, why each occurrence did or did not fire, who was tried with what outcome, which
+    acknowledgements are on record, whether a replay could repeat something, and who acts next.
+    """
+    ReplayOccurrence: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ReplayOccurrenceRequest, _reminder_service_pb2.ReplayOccurrenceResponse]
+    """Sends deliveries of one occurrence again, under the same delivery keys, at most 100 a second;
+    a webhook carries "x-tocsin-replay: 1". What is sent is the reminder's content as it is now, and
+    its retry policy counts from here. On record when this answers. What the receiver has taken is
+    refused unless it is forced, and counts as a suppressed duplicate. Not forced, it fails with
+    ALREADY_ENDED once the reminder is cancelled, with REMINDER_PAUSED while it is paused, and a
+    cancel or pause stops what is not sent yet.
+    """
 
 @_typing.type_check_only
 class ReminderServiceAsyncStub(ReminderServiceStub):
@@ -171,6 +184,19 @@ class ReminderServiceAsyncStub(ReminderServiceStub):
     """What was planned and what became of it, newest first."""
     ListDeliveries: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ListDeliveriesRequest, _reminder_service_pb2.ListDeliveriesResponse]  # type: ignore[assignment]
     """Who was tried, how often, with what answer."""
+    ExplainReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ExplainReminderRequest, _reminder_service_pb2.ExplainReminderResponse]  # type: ignore[assignment]
+    """Everything that support asks for about one reminder, in one answer: what was promised and by
+    which policy, why each occurrence did or did not fire, who was tried with what outcome, which
+    acknowledgements are on record, whether a replay could repeat something, and who acts next.
+    """
+    ReplayOccurrence: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ReplayOccurrenceRequest, _reminder_service_pb2.ReplayOccurrenceResponse]  # type: ignore[assignment]
+    """Sends deliveries of one occurrence again, under the same delivery keys, at most 100 a second;
+    a webhook carries "x-tocsin-replay: 1". What is sent is the reminder's content as it is now, and
+    its retry policy counts from here. On record when this answers. What the receiver has taken is
+    refused unless it is forced, and counts as a suppressed duplicate. Not forced, it fails with
+    ALREADY_ENDED once the reminder is cancelled, with REMINDER_PAUSED while it is paused, and a
+    cancel or pause stops what is not sent yet.
+    """
 
 class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -333,5 +359,30 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.ListDeliveriesResponse, _abc.Awaitable[_reminder_service_pb2.ListDeliveriesResponse]]:
         """Who was tried, how often, with what answer."""
+
+    @_abc_1.abstractmethod
+    def ExplainReminder(
+        self,
+        request: _reminder_service_pb2.ExplainReminderRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.ExplainReminderResponse, _abc.Awaitable[_reminder_service_pb2.ExplainReminderResponse]]:
+        """Everything that support asks for about one reminder, in one answer: what was promised and by
+        which policy, why each occurrence did or did not fire, who was tried with what outcome, which
+        acknowledgements are on record, whether a replay could repeat something, and who acts next.
+        """
+
+    @_abc_1.abstractmethod
+    def ReplayOccurrence(
+        self,
+        request: _reminder_service_pb2.ReplayOccurrenceRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_reminder_service_pb2.ReplayOccurrenceResponse, _abc.Awaitable[_reminder_service_pb2.ReplayOccurrenceResponse]]:
+        """Sends deliveries of one occurrence again, under the same delivery keys, at most 100 a second;
+        a webhook carries "x-tocsin-replay: 1". What is sent is the reminder's content as it is now, and
+        its retry policy counts from here. On record when this answers. What the receiver has taken is
+        refused unless it is forced, and counts as a suppressed duplicate. Not forced, it fails with
+        ALREADY_ENDED once the reminder is cancelled, with REMINDER_PAUSED while it is paused, and a
+        cancel or pause stops what is not sent yet.
+        """
 
 def add_ReminderServiceServicer_to_server(servicer: ReminderServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,270 @@
+"""Replay: deliveries of one occurrence again, under the keys that they always had (R-DEL-7).
+
+```
+ ledger ──▶ which deliveries ended, and which of them nobody took
+ due[replay, one for each] ──claimed, as everything that waits──▶ dispatcher: ledger, record, send
+```
+The call writes an entry for each delivery: that makes it durable. Its attempt number is the next
+one of the delivery, so of two replays that are asked for at once only one is sent. The dispatcher
+looks into the ledger again, and whatever was taken meanwhile is not sent, unless it is forced.
+
+The retry policy applies anew from the call on. What is sent is the reminder's content as it is now;
+the receiver is told that it is a replay.
+"""
+
+import hashlib
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+import structlog
+from msgspec import Struct
+from opentelemetry import metrics
+
+from reminders.buckets import replay_entry_id, shard_of
+from reminders.errors import (
+    AlreadyEnded,
+    InvalidRequest,
+    KeyConflict,
+    NotReady,
+    ReminderPaused,
+    Violation,
+)
+from reminders.lifecycle.planning import body_of, instant_ms
+from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads
+from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.model.codec import encode
+from reminders.model.entry import DueEntry, DueKey, Kind, Leg, Replay
+from reminders.model.ledger import LedgerRow
+from reminders.model.record import DedupClaim, Record, Status
+from reminders.platform import Platform
+from reminders.reminder_id import new_reminder_id
+
+APART = timedelta(milliseconds=10)
+"""From one delivery to the next: at most 100 a second come of one call."""
+REMEMBERED = timedelta(days=7)
+"""How long a request id stands for its replay."""
+
+_METER = metrics.get_meter("tocsin.replays")
+
+log = structlog.get_logger(__name__)
+
+
+class Verdict(StrEnum):
+    """What a replay does about one delivery."""
+
+    SENT_AGAIN = "sent_again"
+    ACKNOWLEDGED = "acknowledged"
+    """Refused: it was taken, and would be a duplicate."""
+    UNDER_WAY = "under_way"
+    """Left alone: it is still being tried by itself."""
+    CHANNEL_GONE = "channel_gone"
+    """Not possible: the reminder has no such channel any more."""
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What is to be replayed."""
+
+    occurrence_id: str
+    channels: tuple[str, ...] = ()
+    """Sorted. Empty: every one that was attempted."""
+    force: bool = False
+    dry_run: bool = False
+
+
+class Replayed(Struct, frozen=True, kw_only=True):
+    """One delivery, as the ledger had it, and what is done about it."""
+
+    row: LedgerRow
+    verdict: Verdict
+
+
+class Replays:
+    """The use case."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        writer: EntryWriter,
+        reads: Reads,
+        finish: Finish,
+        meter: metrics.Meter = _METER,
+    ) -> None:
+        self._store = platform.store
+        self._clock = platform.clock
+        self._shards = platform.limits.shards
+        self._writer = writer
+        self._reads = reads
+        self._finish = finish
+        self._suppressed = meter.create_counter(
+            "tocsin_duplicates_suppressed", description="Jobs for what was done already"
+        )
+
+    async def replay(
+        self, namespace: str, reminder_id: str, asked: Asked, *, request_id: str | None
+    ) -> tuple[Replayed, ...]:
+        """Every delivery that was asked for, by channel; durable when it answers, unless it is a
+        dry run. What the receiver took is refused unless it is forced, and counted.
+
+        Raises `NotFound`, `InvalidRequest`, `KeyConflict`; unless forced, `AlreadyEnded` and
+        `ReminderPaused`.
+        """
+        if not self._clock.in_bounds():
+            raise NotReady(operation="replay")
+        stored = await self._reads.owned(namespace, reminder_id)
+        if stored.change is not None:
+            finished = await self._finish(reminder_id) or stored
+            stored = await self._reads.seen(finished)
+        record = stored.record
+        if not asked.force:
+            _refuse(record)
+        replay_id, asked_at = await self._named(record, asked, request_id)
+        rows = await self._rows(reminder_id, asked)
+        found = tuple(Replayed(row=row, verdict=_verdict(row, record, asked)) for row in rows)
+        if asked.dry_run:
+            return found
+        done = {row.channel_id for row in rows if _part_of(row, replay_id)}
+        found = tuple(
+            Replayed(row=one.row, verdict=Verdict.SENT_AGAIN) if one.row.channel_id in done else one
+            for one in found
+        )
+        await self._write(record, found, done, (replay_id, asked_at), force=asked.force)
+        self._count(record, found)
+        return found
+
+    async def _named(
+        self, record: Record, asked: Asked, request_id: str | None
+    ) -> tuple[str, datetime]:
+        """Its id and when it was asked for; of a repeat, as of the first time."""
+        now = instant_ms(self._clock.now())
+        if request_id is None or asked.dry_run:
+            return new_reminder_id(), now
+        claim = DedupClaim(
+            namespace=record.namespace,
+            key=f"replay:{record.reminder_id}:{request_id}",
+            reminder_id=record.reminder_id,
+            content_hash=hashlib.sha256(encode(asked)).digest()[:16],
+            created_at=now,
+            stamp=stamp_of(now),
+            expires_at=now + REMEMBERED,
+        )
+        (stands,) = await self._store.dedup.claim([claim])
+        if stands.content_hash != claim.content_hash:
+            raise KeyConflict(key="request_id", reminder_id=record.reminder_id)
+        return hashlib.sha256(claim.key.encode()).hexdigest()[:25], stands.created_at
+
+    async def _rows(self, reminder_id: str, asked: Asked) -> list[LedgerRow]:
+        """The deliveries that were asked for, by channel."""
+        page = await self._store.ledger.page(
+            reminder_id, occurrence_id=asked.occurrence_id, limit=MAX_CHANNELS + 1
+        )
+        rows = {row.channel_id: row for row in page if row.delivery is not None}
+        if not rows:
+            raise _unknown("occurrence_id", "has no delivery on record; a trigger rings anew")
+        for place, channel_id in enumerate(asked.channels):
+            if channel_id not in rows:
+                known = ", ".join(sorted(rows))
+                raise _unknown(f"channel_ids[{place}]", f"was not attempted; these were: {known}")
+        wanted: Collection[str] = asked.channels or rows.keys()
+        return [rows[channel_id] for channel_id in sorted(wanted)]
+
+    async def _write(
+        self,
+        record: Record,
+        found: Sequence[Replayed],
+        done: Collection[str],
+        name: tuple[str, datetime],
+        *,
+        force: bool,
+    ) -> None:
+        """The entries that no earlier call with the same request id has written."""
+        entries = [
+            replay_entry(record, one.row, name, force=force, place=place, shards=self._shards)
+            for place, one in enumerate(found)
+            if one.verdict is Verdict.SENT_AGAIN and one.row.channel_id not in done
+        ]
+        new = [each for each in entries if await self._store.due.read(each.key) is None]
+        if new:
+            await self._writer.put(new, stamp=stamp_of(self._clock.now()))
+        log.info(
+            "replay.asked", reminder_id=record.reminder_id, replay_id=name[0], deliveries=len(new)
+        )
+
+    def _count(self, record: Record, found: Sequence[Replayed]) -> None:
+        """What was refused is a duplicate that nobody got."""
+        kinds = {each.channel_id: each.target for each in record.definition.channels}
+        for one in found:
+            if one.verdict is Verdict.ACKNOWLEDGED:
+                kind = type(kinds.get(one.row.channel_id)).__name__.lower()
+                self._suppressed.add(1, {"channel": kind, "reason": "replay"})
+
+
+def replay_entry(
+    record: Record,
+    row: LedgerRow,
+    name: tuple[str, datetime],
+    *,
+    force: bool,
+    place: int,
+    shards: int,
+) -> DueEntry:
+    """The entry of one delivery. A forced one is in no group, whose fence would stop it."""
+    replay_id, asked_at = name
+    assert row.delivery is not None
+    replay = Replay(
+        replay_id=replay_id,
+        asked_at=asked_at,
+        after=row.attempt_count,
+        stood=row.delivery.value,
+        forced=force,
+    )
+    return DueEntry(
+        key=DueKey(
+            ring_at=asked_at + place * APART,
+            entry_id=replay_entry_id(
+                record.reminder_id, row.occurrence.occurrence_id, row.channel_id, replay_id
+            ),
+            shard=shard_of(record.reminder_id, shards),
+        ),
+        kind=Kind.REPLAY,
+        namespace=record.namespace,
+        reminder_id=record.reminder_id,
+        version=record.version,
+        occurrence=row.occurrence,
+        record_created_at=record.created_at,
+        group_id=None if force else record.definition.group_id,
+        leg=Leg(
+            channel_id=row.channel_id,
+            target=row.target,
+            attempt=row.attempt_count + 1,
+            replay=replay,
+        ),
+        body=encode(body_of(record.definition)),
+    )
+
+
+def _verdict(row: LedgerRow, record: Record, asked: Asked) -> Verdict:
+    assert row.delivery is not None
+    if not row.delivery.terminal:
+        return Verdict.UNDER_WAY
+    if row.taken and not asked.force:
+        return Verdict.ACKNOWLEDGED
+    if all(each.channel_id != row.channel_id for each in record.definition.channels):
+        return Verdict.CHANNEL_GONE
+    return Verdict.SENT_AGAIN
+
+
+def _part_of(row: LedgerRow, replay_id: str) -> bool:
+    return any(attempt.replay == replay_id for attempt in row.attempts)
+
+
+def _refuse(record: Record) -> None:
+    if record.status in (Status.CANCELLED, Status.FAILED):
+        raise AlreadyEnded(status=record.status.value)
+    if record.status is Status.PAUSED:
+        raise ReminderPaused(reminder_id=record.reminder_id)
+
+
+def _unknown(field: str, description: str) -> InvalidRequest:
+    violation = Violation(field=field, reason="VALUE_INVALID", description=description)
+    return InvalidRequest(violations=[violation])

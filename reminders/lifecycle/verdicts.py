@@ -1,0 +1,155 @@
+"""What the ledger's words mean for a person: why, who acts next, whether a replay is safe. Pure."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import StrEnum
+
+from msgspec import Struct
+
+from reminders.lifecycle.requests import OccurrenceView
+from reminders.model.entry import DueEntry, EntryState, Fate
+from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
+
+SCANNER, DISPATCHER, NOBODY = "scanner", "dispatcher", "nobody"
+
+
+class NextAction(Struct, frozen=True, kw_only=True):
+    """Who acts next."""
+
+    owner: str
+    """A stable word: scanner, dispatcher, caller, nobody."""
+    what: str
+    """A sentence's end, for a person."""
+    at: datetime | None = None
+    """None: now, or never."""
+
+
+class Replay(StrEnum):
+    """Whether sending a delivery again can do harm. The key is the same in every case."""
+
+    SAFE = "safe"
+    """Nobody can have taken it."""
+    MAY_REPEAT = "may_repeat"
+    """An attempt of unknown outcome may have been taken: safe where the receiver keeps to the key.
+    """
+    ACKNOWLEDGED = "acknowledged"
+    """It was taken: sending again would repeat it."""
+    UNDER_WAY = "under_way"
+    """It is still being tried by itself."""
+
+
+_REASONS = {
+    "superseded": "its next occurrence was due as well, and only the latest missed one rings",
+    "too_old": "it was missed for longer than catch_up_max_age",
+    "paused": "the reminder was paused",
+    "pause": "the reminder was paused before it was claimed",
+    "cancelled": "the reminder or its group was cancelled",
+    "cancel": "the reminder was cancelled before it was claimed",
+    "rescheduled": "the reminder was rescheduled",
+    "reschedule": "the reminder was rescheduled before it was claimed",
+    "update": "the reminder was updated before it was claimed",
+    "expired": "it could not ring until expire_after had passed",
+    "attempts_exhausted": "every attempt that the retry policy allows has failed",
+    "max_age": "no further attempt was possible within the retry policy's max_age",
+    "poison": "it took dispatchers down again and again",
+    "unreadable": "no process could read its due entry",
+    "body_missing": "its content was gone when it was due",
+    "outdated": "a change of the reminder ended it",
+    "orphan": "its record was gone when it was due",
+}
+
+
+def why(view: OccurrenceView, rows: Sequence[LedgerRow]) -> str:
+    """Why it did or did not fire."""
+    reason = _REASONS.get(view.reason, f"the receiver's answer was final: {view.reason}")
+    match view.status:
+        case OccurrenceStatus.PLANNED:
+            return "has not fired: it was not claimed yet"
+        case OccurrenceStatus.CLAIMED:
+            ended = sum(row.delivery is not None and row.delivery.terminal for row in rows)
+            return f"fired: {ended} of {len(rows)} deliveries have ended, the others are under way"
+        case OccurrenceStatus.COMPLETED:
+            return f"fired: {_count(rows)} went well"
+        case OccurrenceStatus.FAILED if rows:
+            bad = [row for row in rows if not _taken(row)]
+            return f"fired, but {_count(bad)} did not arrive: {reason}"
+        case _:
+            return (
+                f"did not fire ({view.status.value}): {reason}"
+                if not _sent(rows)
+                else (f"fired and was given up ({view.status.value}): {reason}")
+            )
+
+
+def replay_of(row: LedgerRow) -> Replay:
+    """By what is on record; the last 20 attempts of it."""
+    if row.acknowledged or _taken(row):
+        return Replay.ACKNOWLEDGED
+    if row.delivery is not None and not row.delivery.terminal:
+        return Replay.UNDER_WAY
+    if any(one.outcome_unknown or one.error_class == "outcome_unknown" for one in row.attempts):
+        return Replay.MAY_REPEAT
+    return Replay.SAFE
+
+
+def replay_command(row: LedgerRow, *, stops: bool) -> str:
+    """What sends it again; empty while it is tried by itself. `stops`: only a forced one passes."""
+    safety = replay_of(row)
+    if safety is Replay.UNDER_WAY:
+        return ""
+    words = ["tocsin replay", row.reminder_id, row.occurrence.occurrence_id]
+    words.append(f"--channel {row.channel_id}")
+    if row.namespace != "default":
+        words.append(f"--namespace {row.namespace}")
+    if stops or safety is Replay.ACKNOWLEDGED:
+        words.append("--force")
+    return " ".join(words)
+
+
+def next_of_delivery(row: LedgerRow, *, waits: bool, stops: bool, now: datetime) -> NextAction:
+    """`waits`: the entry of its next attempt is on disk; `stops`: its record says cancelled or
+    paused.
+    """
+    if row.delivery is None or row.delivery.terminal:
+        return NextAction(owner=NOBODY, what="it has ended")
+    if row.delivery is not DeliveryStatus.RETRYING or row.next_attempt_at is None:
+        what = "puts the attempt under way on record, or whoever takes its job over does"
+        return NextAction(owner=DISPATCHER, what=what)
+    if not waits:
+        return NextAction(owner=DISPATCHER, what="writes the entry of the next attempt")
+    number = row.attempt_count + 1
+    if stops:
+        what = f"claims attempt {number}, which ends unsent"
+        return NextAction(owner=SCANNER, what=what, at=row.next_attempt_at)
+    if row.next_attempt_at > now:
+        what = f"claims attempt {number}, which the dispatcher sends"
+        return NextAction(owner=SCANNER, what=what, at=row.next_attempt_at)
+    what = f"claims attempt {number}, unless a dispatcher has it already"
+    return NextAction(owner=SCANNER, what=what, at=row.next_attempt_at)
+
+
+def next_of_planned(entry: DueEntry, state: EntryState | None, now: datetime) -> NextAction:
+    """Of one that the ledger does not know. `state`: its due entry, if it is on disk."""
+    at = entry.key.ring_at
+    if state is None:
+        return NextAction(owner="caller", what="repeats the call that has not answered yet", at=at)
+    if state.handled_at is not None:
+        return NextAction(owner=NOBODY, what="it has ended without a delivery")
+    if state.fate is Fate.VOID:
+        return NextAction(owner=SCANNER, what="closes it: a change made it void", at=at)
+    if at > now:
+        return NextAction(owner=SCANNER, what="claims it at its time", at=at)
+    what = "claims it, unless a dispatcher is sending it: its time has come"
+    return NextAction(owner=SCANNER, what=what, at=at)
+
+
+def _taken(row: LedgerRow) -> bool:
+    return row.delivery in (DeliveryStatus.DELIVERED, DeliveryStatus.CONFIRMED)
+
+
+def _sent(rows: Sequence[LedgerRow]) -> bool:
+    return any(row.attempt_count for row in rows)
+
+
+def _count(rows: Sequence[LedgerRow]) -> str:
+    return "1 delivery" if len(rows) == 1 else f"{len(rows)} deliveries"
