@@ -120,6 +120,9 @@ class Scanner:
 
     async def _place(self, group: asyncio.TaskGroup, started: datetime) -> None:
         """Gives up what others should lead, and takes what we should and is free."""
+        if not self._clock.in_bounds():
+            await self._stand_back(started + self._limits.renew_every)
+            return
         members = await self._coordination.leases.beat(self.member)
         wanted = owned_by(self.member, members, self._limits.shards)
         # Neither may take so long that the other leases expire meanwhile.
@@ -134,6 +137,14 @@ class Scanner:
             answer = await self._coordination.leases.acquire(shard, token)
             if answer is LeaseAnswer.HELD:
                 await self._lead(group, shard, token, started)
+
+    async def _stand_back(self, until: datetime) -> None:
+        """With a clock that must not be trusted nothing is claimed: let others lead our shards."""
+        await self._coordination.leases.leave(self.member)
+        if self._leads:
+            log.error("leases.given_up", why="the clock is out of bounds", shards=self.shards)
+        for lead in list(self._leads.values()):
+            await self._release(lead, until)
 
     async def _lead(
         self, group: asyncio.TaskGroup, shard: int, token: str, started: datetime

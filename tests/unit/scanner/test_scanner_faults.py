@@ -188,7 +188,7 @@ async def test_nothing_is_claimed_while_the_clock_is_out_of_bounds(world: World)
         assert world.rings == []
         assert any("clock" in problem for problem in scanner.problems())
         world.clock.bounds = True
-        await world.clock.run_until(NOON + 21 * SECOND)
+        await world.clock.run_until(NOON + 24 * SECOND)
         assert len(rang_at(world, name)) == 1
 
 

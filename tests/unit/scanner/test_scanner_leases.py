@@ -1,11 +1,14 @@
 """Who leads a shard, and what becomes of it when somebody comes, goes or dies."""
 
 import asyncio
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from reminders.errors import CoordinationUnavailable
 from reminders.model.definition import After, At
+from reminders.ports import Clock
 from scanner.placement import owner
+from scanner.service import Scanner
 from tests.unit.lifecycle.world import (
     MINUTE,
     NOON,
@@ -62,6 +65,50 @@ async def test_shards_are_handed_over_to_one_who_joins_and_back(world: World) ->
         assert joined.done()
         joined.result()
         assert len(first.shards) == 16
+
+
+class Wrong:
+    """A clock of one process, which that process must not trust for now."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.bounds = True
+
+    def now(self) -> datetime:
+        """As everybody's."""
+        return self.clock.now()
+
+    def in_bounds(self) -> bool:
+        """As the test says."""
+        return self.bounds
+
+    async def sleep_until(self, at: datetime) -> None:
+        """As everybody's."""
+        await self.clock.sleep_until(at)
+
+
+async def test_a_scanner_whose_clock_is_out_of_bounds_lets_others_lead(world: World) -> None:
+    """Its shards must not stand still beside a healthy scanner; it joins again when it is right."""
+    world = World(shards=16)
+    wrong = Wrong(world.clock)
+    first = Scanner(replace(world.platform, clock=wrong), world.reminders.changes.finish)
+    second = scanner_of(world)
+    names = [await world.create(At(instant=NOON + n * SECOND)) for n in range(1, 60)]
+    async with at_work(world, first, second):
+        await world.clock.run_until(NOON + 10 * SECOND)
+        assert len(first.shards) > 2
+        wrong.bounds = False
+        await world.clock.run_until(NOON + 15 * SECOND)
+        assert (len(first.shards), len(second.shards)) == (0, 16)
+        wrong.bounds = True
+        await world.clock.run_until(NOON + 90 * SECOND)
+        assert len(first.shards) > 2
+    late = [
+        rang_at(world, name)[0] - (NOON + n * SECOND)  # type: ignore[operator]
+        for n, name in enumerate(names, start=1)
+    ]
+    assert max(late) < 4 * SECOND
+    assert len(world.rings) == 59
 
 
 async def test_a_scanner_that_stops_claims_what_is_due_and_releases_its_shard(
