@@ -267,8 +267,8 @@ def test_it_refuses_as_the_server_does(rule: dict[str, Any]) -> None:
 
 def test_it_loads_neither_drivers_nor_services() -> None:
     """What makes it answer at once: it runs on the calendars alone."""
-    foreign = ("cassandra", "redis", "grpc", "google", "aiohttp", "scheduler", "tocsin")
-    foreign += ("structlog", "asyncio")
+    servers = ("cassandra", "redis", "grpc", "google", "aiohttp")
+    foreign = (*servers, "scheduler", "tocsin", "structlog", "asyncio")
     script = (
         "import sys\n"
         "from reminders.cli.app import run\n"
