@@ -40,6 +40,9 @@ A delivery (one leg) by its ledger row, and who acts next:
 | crashes processes           | after `max_crashes` in a row: FAILED, `poison`, an alarm (`leg`)   |
 | raises, alone, three times  | its process: FAILED, `poison`, handled, an alarm (`poison`)        |
 
+A replay is a retry of a delivery that had ended, asked for: its leg says after how many attempts,
+and it goes on from there unless the ledger has it as taken.
+
 A first send of an occurrence that nobody can have begun reads nothing; one of a backfill, whose
 claim Redis may have forgotten, reads the record and the ledger. A page of a backfill is turned
 here, too: it writes the entries of its occurrences, which come back as jobs. Store or Redis not

@@ -7,8 +7,9 @@ A newer version alone stops nothing: only what was claimed can be retried or par
 of the change was told that it fired, and it rings beside the new one. (A refused change makes a new
 version, too.) What a change answered "not fired" about must stay silent.
 
-Three exceptions. A forced replay goes out whatever the record says, as long as there is one. A reminder that is paused may be triggered, so a trigger of the paused version goes
-on. A backfill is of one version: what it has not sent yet, any change ends.
+Three exceptions. A forced replay goes out whatever the record says, as long as there is one. A
+reminder that is paused may be triggered, so a trigger of the paused version goes on. A backfill is
+of one version: what it has not sent yet, any change ends.
 """
 
 from collections.abc import Awaitable, Callable

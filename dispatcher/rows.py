@@ -109,7 +109,7 @@ def attempted(
         return given_up(leg, row, result.error_class)
     again_at = next_attempt_at(
         leg.delivery_key,
-        number,
+        number - leg.before,
         ended_at,
         result.retry_after,
         leg.work.body.retry.schedule or schedule,

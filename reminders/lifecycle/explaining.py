@@ -168,12 +168,14 @@ def _from_ledger(
         key = retry_key(row, shards)
         state = found.states.get(key) if key is not None else None
         following = next_of_delivery(row, waits=state is not None, stops=stops, now=now)
-        deliveries.append(ExplainedDelivery(
+        deliveries.append(
+            ExplainedDelivery(
                 row=row,
                 replay=replay_of(row),
                 command=replay_command(row, stops=stops),
                 following=following,
-            ))
+            )
+        )
     following = min(
         (one.following for one in deliveries if one.following.owner != NOBODY),
         key=lambda action: action.at or now,

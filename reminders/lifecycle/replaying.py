@@ -30,6 +30,7 @@ from reminders.errors import (
     ReminderPaused,
     Violation,
 )
+from reminders.lifecycle.grouping import fences_of
 from reminders.lifecycle.planning import body_of, instant_ms
 from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads
 from reminders.lifecycle.writing import EntryWriter, stamp_of
@@ -121,6 +122,8 @@ class Replays:
         replay_id, asked_at = await self._named(record, asked, request_id)
         rows = await self._rows(reminder_id, asked)
         found = tuple(Replayed(row=row, verdict=_verdict(row, record, asked)) for row in rows)
+        if not asked.force:
+            await self._refuse_fenced(record, rows[0], (replay_id, asked_at))
         if asked.dry_run:
             return found
         done = {row.channel_id for row in rows if _part_of(row, replay_id)}
@@ -167,6 +170,14 @@ class Replays:
                 raise _unknown(f"channel_ids[{place}]", f"was not attempted; these were: {known}")
         wanted: Collection[str] = asked.channels or rows.keys()
         return [rows[channel_id] for channel_id in sorted(wanted)]
+
+    async def _refuse_fenced(
+        self, record: Record, row: LedgerRow, name: tuple[str, datetime]
+    ) -> None:
+        """What rang before its group was cancelled is shown as fired, but sends no more."""
+        entry = replay_entry(record, row, name, force=False, place=0, shards=self._shards)
+        if (await fences_of(self._store.fences, [entry])).stops(entry):
+            raise AlreadyEnded(status=Status.CANCELLED.value)
 
     async def _write(
         self,

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from reminders.config.display import shown
 from reminders.config.problems import ConfigError
 from reminders.config.report import report
 from reminders.config.settings import Service, Settings, load_settings
@@ -196,3 +197,17 @@ def test_a_limit_on_schedules_stays_within_what_can_be_stored(
     assert f"TOCSIN_{name}" in str(caught.value)
     monkeypatch.setenv(f"TOCSIN_{name}", "1d")
     assert getattr(load_settings(), name.lower()) == timedelta(days=1)
+
+
+def test_a_retry_schedule_is_read_and_shown_in_the_same_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first attempt waits for nothing."""
+    monkeypatch.setenv("TOCSIN_RETRY_SCHEDULE", "0s, 5s,1h30m")
+    settings = load_settings()
+    assert [wait.total_seconds() for wait in settings.retry_schedule] == [0, 5, 5_400]
+    assert shown("retry_schedule", settings.retry_schedule) == "0s,5s,1h30m"
+    for wrong in ("5s,10s", "0s,4d", "0s,5"):
+        monkeypatch.setenv("TOCSIN_RETRY_SCHEDULE", wrong)
+        with pytest.raises(ConfigError, match="TOCSIN_RETRY_SCHEDULE"):
+            load_settings()

@@ -172,3 +172,53 @@ async def test_ledger_shows_what_is_planned(whole: "Stub", request_of: RequestOf
     deliveries = await whole.ListDeliveries(pb.ListDeliveriesRequest(reminder_id=reminder_id))
     assert not deliveries.deliveries
     assert not deliveries.next_page_token
+
+
+async def test_explain_answers_before_anything_fired(whole: "Stub", request_of: RequestOf) -> None:
+    """The promise, the policy that made the instant, and who owns what comes next."""
+    request = request_of()
+    local = request.reminder.schedule.local
+    local.date, local.time, local.time_zone = "2027-03-28", "02:30", "Europe/Paris"
+    created = await whole.CreateReminder(request)
+    name = created.reminder.reminder_id
+    answer = await whole.ExplainReminder(pb.ExplainReminderRequest(reminder_id=name))
+    assert answer.reminder == created.reminder
+    (one,) = answer.occurrences
+    assert one.occurrence.planned_local == "2027-03-28T03:00:00"
+    assert one.policy == "gap_next_valid"
+    assert one.next_action.owner == answer.next_action.owner == "scanner"
+    assert one.next_action.time == one.occurrence.fire_time
+
+
+async def test_explain_and_replay_are_checked_field_by_field(
+    whole: "Stub", request_of: RequestOf, failing: Failing
+) -> None:
+    """Limits, ids, and what was never attempted."""
+    created = await whole.CreateReminder(request_of())
+    name = created.reminder.reminder_id
+    occurrence_id = created.reminder.next_occurrences[0].occurrence_id
+    calls: list[tuple[Awaitable[object], str]] = [
+        (whole.ExplainReminder(pb.ExplainReminderRequest()), "reminder_id"),
+        (
+            whole.ExplainReminder(
+                pb.ExplainReminderRequest(reminder_id=name, occurrence_limit=101)
+            ),
+            "occurrence_limit",
+        ),
+        (
+            whole.ReplayOccurrence(
+                pb.ReplayOccurrenceRequest(reminder_id=name, occurrence_id="today")
+            ),
+            "occurrence_id",
+        ),
+        (
+            whole.ReplayOccurrence(
+                pb.ReplayOccurrenceRequest(reminder_id=name, occurrence_id=occurrence_id)
+            ),
+            "occurrence_id",
+        ),
+    ]
+    for call, field in calls:
+        failure = await failing(call)
+        assert failure.code is grpc.StatusCode.INVALID_ARGUMENT
+        assert failure.bad_request.field_violations[0].field == field

@@ -118,6 +118,8 @@ def requests(draw: st.DrawFn) -> pb.CreateReminderRequest:
         policies.catch_up = draw(st.sampled_from(reminder_pb2.CatchUpPolicy.values()))
         policies.jitter.nanos = draw(st.integers(0, 10**9 - 1))
         policies.retry.max_attempts = draw(st.integers(0, 100))
+        for wait in draw(st.lists(st.integers(0, 259_200), max_size=3)):
+            policies.retry.schedule.add(seconds=wait if policies.retry.schedule else 0)
     webhook = reminder.channels.add().webhook
     webhook.url = "https://hooks.example.com/x"
     webhook.headers.update({"X-One": "1", "X-Two": "2"})

@@ -197,6 +197,9 @@ WRONG: list[tuple[str, list[Change], str, Reason]] = [
     ("jitter sign", [seconds("policies.jitter", -1)], "reminder.policies.jitter", Reason.VALUE_INVALID),
     ("attempts", [sets("policies.retry.max_attempts", 101)], "reminder.policies.retry.max_attempts", Reason.VALUE_INVALID),
     ("retry age", [seconds("policies.retry.max_age", 259_201)], "reminder.policies.retry.max_age", Reason.VALUE_INVALID),
+    ("retry schedule", [does(lambda r: r.reminder.policies.retry.schedule.add(seconds=1))], "reminder.policies.retry.schedule[0]", Reason.VALUE_INVALID),
+    ("retry waits", [does(lambda r: [r.reminder.policies.retry.schedule.add(seconds=n * 259_201) for n in (0, 1)])], "reminder.policies.retry.schedule[1]", Reason.VALUE_INVALID),
+    ("retry length", [does(lambda r: [r.reminder.policies.retry.schedule.add() for _ in range(33)])], "reminder.policies.retry.schedule", Reason.VALUE_INVALID),
     # where
     ("no channel", [channels(0)], "reminder.channels", Reason.FIELD_REQUIRED),
     ("channels", [channels(17)], "reminder.channels", Reason.FIELD_TOO_LONG),

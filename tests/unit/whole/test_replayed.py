@@ -1,5 +1,6 @@
 """A replay, through scanner and dispatcher: the same keys, on record, and never what was taken."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -16,7 +17,6 @@ from reminders.model.definition import At, Channel, Log, Policies, Retry
 from reminders.model.entry import Kind
 from reminders.model.ledger import DeliveryStatus, LedgerRow
 from tests.unit.lifecycle.world import (
-    DAY,
     HOUR,
     MINUTE,
     NOON,
@@ -163,7 +163,7 @@ async def test_two_replays_at_once_send_it_once(world: World) -> None:
         await run(world, 2 * MINUTE)
         await replay(world, name, channels=("b",))
         await replay(world, name, channels=("b",))
-        await run(world, 10 * MINUTE)
+        await run(world, 4 * MINUTE)
         assert len(receiver.attempts) == 3
     open_ones = [s for s in await world.entries(name) if s.entry.kind is Kind.REPLAY]
     assert len(open_ones) == 2
@@ -172,15 +172,14 @@ async def test_two_replays_at_once_send_it_once(world: World) -> None:
 
 async def test_its_retries_follow_the_policy_anew(world: World) -> None:
     """Attempts and age count from the call, long after the time that it was promised for."""
-    retry = Retry(max_attempts=2, max_age=HOUR)
-    name = await two_channels(world, retry=retry, expire_after=HOUR)
+    retry = Retry(max_attempts=2, max_age=5 * MINUTE)
+    name = await two_channels(world, retry=retry, expire_after=5 * MINUTE)
     async with everything(world) as receiver:
         refusing(receiver, "b", result=BUSY)
-        await run(world, 10 * MINUTE)
+        await run(world, 8 * MINUTE)
         assert (await rows(world, name))["b"].reason == "attempts_exhausted"
-        await run(world, 2 * DAY)
         await replay(world, name, channels=("b",))
-        await run(world, 10 * MINUTE)
+        await run(world, 4 * MINUTE)
         row = (await rows(world, name))["b"]
         assert (row.delivery, row.reason) == (DeliveryStatus.FAILED, "attempts_exhausted")
         assert row.attempt_count == 4
@@ -198,7 +197,7 @@ async def test_a_forced_one_that_fails_does_not_undo_the_acknowledgement(
         refusing(receiver, "a", result=result)
         found = await replay(world, name, channels=("a",), force=True)
         assert verdicts(found) == {"a": Verdict.SENT_AGAIN}
-        await run(world, 10 * MINUTE)
+        await run(world, 4 * MINUTE)
         row = (await rows(world, name))["a"]
         assert (row.delivery, row.acknowledged) == (DeliveryStatus.CONFIRMED, True)
         assert row.attempts[-1].error_class == result.error_class
@@ -236,8 +235,6 @@ async def test_a_forced_one_passes_the_fence_of_its_group(world: World) -> None:
         receiver.answer = lambda _: GONE
         await run(world, 2 * MINUTE)
         cancelling = world.reminders.cancel_group("ns", "g")
-        import asyncio  # noqa: PLC0415
-
         task = asyncio.create_task(cancelling)
         await run(world, 2 * SECOND)
         await task
@@ -314,7 +311,7 @@ async def test_the_drill_of_document_002(world: World) -> None:
         assert suppressed.count() == 0
         found = await replay(world, name)
         assert list(verdicts(found).values()) == [Verdict.ACKNOWLEDGED]
-        await run(world, 10 * MINUTE)
+        await run(world, 4 * MINUTE)
         assert len({one.delivery_key for one in receiver.attempts}) == 1
         assert accepted == [row.delivery_key]
         assert suppressed.count() == 1
