@@ -69,7 +69,7 @@ def dispatcher_stopped(stage: Stage) -> None:
         stage.fleet.resume("dispatcher")
 
 
-@scenario("expander killed", within_s=10)
+@scenario("expander killed", within_s=25)
 def expander_killed(stage: Stage) -> None:
     """One, then the other as well: rules go on with what comes back, and none of their times is
     missing.
