@@ -24,7 +24,6 @@ CREATES_A_SECOND = 1_500
 """A cautious guess of how fast the sets are created."""
 GAP_S = 4.0
 """Between two rates."""
-SERVICE_NAMES = ("scheduler", "scanner", "expander", "dispatcher")
 
 COLUMNS = (
     Column(key="p50", head="p50 ms", digits=1),
@@ -54,7 +53,7 @@ def measure(world: World) -> list[Board]:
     costs = Board(title="CPU µs for each fire, everything of the process included", columns=COSTS)
     memory = Board(
         title="Memory under this load, largest RSS in MiB",
-        columns=[Column(key=name, head=name) for name in (*SERVICE_NAMES, "Cassandra", "Redis")],
+        columns=[Column(key=name, head=name) for name in world.stack.processes],
     )
     with receiving(world.stack) as receiver:
         warm(world.stack, receiver)

@@ -131,8 +131,10 @@ def test_every_day_of_the_month_goes_where_the_policy_says(
     for _ in range(24):
         for number in sorted(days):
             day = placed(year, month, number, policy, calendar)
-            if day is not None and f"{year:04}{month:02}{number:02}" >= f"{start:%Y%m%d}":
-                named.setdefault(day, f"{year:04}{month:02}{number:02}T090000")
+            name = f"{year:04}{month:02}{number:02}"
+            # Neither named before the start nor, where it moves back over it, promised before it.
+            if day is not None and day >= start and name >= f"{start:%Y%m%d}":
+                named.setdefault(day, f"{name}T090000")
         month += interval
         year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     text = f"FREQ=MONTHLY;INTERVAL={interval};BYMONTHDAY={','.join(map(str, days))}"
