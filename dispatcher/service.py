@@ -28,6 +28,11 @@ ALONE_FROM = 3
 """A crash leaves every job that was under way, so the first redelivery runs among others. One that
 was under way in two crashes runs alone from then on."""
 
+STARTED_AT_ONCE = 32
+"""Then the loop has a turn: of a burst's first hundreds, the first must not wait until all of them
+are decoded and started.
+"""
+
 log = structlog.get_logger()
 
 
@@ -100,8 +105,10 @@ class Dispatcher:
             if not read.done():
                 read.cancel()
                 return
-            for job in read.result():
+            for number, job in enumerate(read.result(), 1):
                 self._start(group, job)
+                if number % STARTED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
     async def _read(self) -> list[Job]:
         """One read, when there is room for what it may give: at least one job of each shard."""
