@@ -65,9 +65,8 @@ def _objection(record: Record, entry: DueEntry) -> str | None:
     replayed = entry.leg is not None and entry.leg.replay is not None
     if origin is Origin.BACKFILL and entry.kind is not Kind.RETRY and not replayed:
         return "outdated" if entry.version < record.version else None
-    occurrence_id = entry.occurrence.occurrence_id if entry.occurrence else ""
     silenced = any(
-        answer.occurrence_id == occurrence_id and not answer.was_fired
+        answer.occurrence_id == entry.occurrence_id and not answer.was_fired
         for outcome in record.outcomes
         if outcome.applied and outcome.version > entry.version
         for answer in outcome.answers

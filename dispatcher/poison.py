@@ -21,6 +21,7 @@ from dispatcher import rows
 from dispatcher.insistence import Insistence
 from dispatcher.settings import DispatcherSettings
 from dispatcher.work import LegWork, Work
+from reminders.lifecycle.endings import ended_row
 from reminders.model.codec import decode_body, decode_entry
 from reminders.model.entry import DueEntry, Leg
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
@@ -88,16 +89,8 @@ class Poison:
             return []
         legs = _legs(job, entry)
         if not legs:
-            row = LedgerRow(
-                namespace=entry.namespace,
-                reminder_id=entry.reminder_id,
-                reminder_version=entry.version,
-                occurrence=entry.occurrence,
-                claimed_at=job.claimed_at,
-                ended=OccurrenceStatus.FAILED,
-                reason=REASON,
-            )
-            return [row]
+            failed = OccurrenceStatus.FAILED
+            return [ended_row(entry, entry.occurrence, failed, REASON, claimed_at=job.claimed_at)]
         found = [(leg, await self._row(leg)) for leg in legs]
         return [
             rows.given_up(leg, row, REASON)

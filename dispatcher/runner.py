@@ -11,10 +11,11 @@ from dispatcher.insistence import Insistence
 from dispatcher.leg import LegRunner
 from dispatcher.settler import LegEnd, Settler
 from dispatcher.work import LegWork, Work
+from reminders.lifecycle.endings import ended_row
 from reminders.lifecycle.planning import body_of
 from reminders.model.codec import decode_body, decode_entry, encode
 from reminders.model.entry import DueEntry, Kind, Leg, Occurrence
-from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.model.ledger import OccurrenceStatus
 from reminders.platform import Platform
 from reminders.ports import Job
 
@@ -115,13 +116,6 @@ class JobRunner:
             log.warning("delivery.orphan", entry_id=entry.key.entry_id)
             return
         log.error("delivery.body_missing", entry_id=entry.key.entry_id)
-        row = LedgerRow(
-            namespace=entry.namespace,
-            reminder_id=entry.reminder_id,
-            reminder_version=entry.version,
-            occurrence=occurrence,
-            claimed_at=job.claimed_at,
-            ended=OccurrenceStatus.FAILED,
-            reason="body_missing",
-        )
+        failed = OccurrenceStatus.FAILED
+        row = ended_row(entry, occurrence, failed, "body_missing", claimed_at=job.claimed_at)
         await self._insist(self._store.ledger.write, [row], at=self._clock.now())

@@ -172,7 +172,12 @@ class Settler:
         ends = [each.end for each in batch if each.end is not None]
         if ends:
             await self._record(ends)
-            await asyncio.gather(*(self._retry(end) for end in ends if end.row.next_attempt_at))
+            retries = (
+                self._requeue.retry(end.leg, end.row.attempt_count + 1, at)
+                for end in ends
+                if (at := end.row.next_attempt_at) is not None
+            )
+            await asyncio.gather(*retries)
         entries = [each.entry for each in batch if each.entry is not None]
         if entries:
             await self._store.due.handled(entries, at=self._clock.now())
@@ -198,7 +203,3 @@ class Settler:
     def _stamp(self, ends: Sequence[LegEnd]) -> datetime:
         before = [end.written_at + AFTER for end in ends if end.written_at is not None]
         return max([self._clock.now(), *before])
-
-    async def _retry(self, end: LegEnd) -> None:
-        if end.row.next_attempt_at is not None:
-            await self._requeue.retry(end.leg, end.row.attempt_count + 1, end.row.next_attempt_at)

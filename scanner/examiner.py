@@ -21,11 +21,12 @@ import structlog
 
 from reminders.buckets import MINUTE
 from reminders.lifecycle.catching_up import LATE, overtaken
+from reminders.lifecycle.endings import ended_row
 from reminders.lifecycle.planning import body_of
 from reminders.lifecycle.reading import Finish
 from reminders.model.codec import decode_body
 from reminders.model.entry import DueEntry, EntryState, Fate, Kind, Occurrence, Origin
-from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import Stored
 from reminders.platform import Platform
 from scanner.lead import Lead
@@ -119,14 +120,7 @@ class Examiner:
     async def _skip(self, entry: DueEntry, reason: str) -> Verdict:
         """On record, never rung."""
         assert entry.occurrence is not None
-        row = LedgerRow(
-            namespace=entry.namespace,
-            reminder_id=entry.reminder_id,
-            reminder_version=entry.version,
-            occurrence=entry.occurrence,
-            ended=OccurrenceStatus.SKIPPED,
-            reason=reason,
-        )
+        row = ended_row(entry, entry.occurrence, OccurrenceStatus.SKIPPED, reason)
         now = self._clock.now()
         await self._store.ledger.write([row], at=now)
         await self._store.due.handled([entry], at=now)
@@ -150,14 +144,8 @@ class Examiner:
         if now - entry.key.ring_at < READABLE_WITHIN:
             return Verdict.OPEN
         if stored is not None:
-            row = LedgerRow(
-                namespace=stored.record.namespace,
-                reminder_id=entry.reminder_id,
-                reminder_version=stored.record.version,
-                occurrence=_presumed(entry),
-                ended=OccurrenceStatus.FAILED,
-                reason="unreadable",
-            )
+            occurrence = _presumed(entry)
+            row = ended_row(stored.record, occurrence, OccurrenceStatus.FAILED, "unreadable")
             await self._store.ledger.write([row], at=self._clock.now())
         await self._store.due.expanded([entry], at=self._clock.now())  # it may be one of a rule
         return await self._close(entry, "unreadable")

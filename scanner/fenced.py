@@ -11,10 +11,11 @@ from datetime import datetime
 import structlog
 from msgspec import Struct
 
+from reminders.lifecycle.endings import ended_row
 from reminders.lifecycle.grouping import CANCELLED, Fenced, fences_of
 from reminders.lifecycle.writing import CLOCKS_DIFFER
 from reminders.model.entry import EntryState
-from reminders.model.ledger import LedgerRow, OccurrenceStatus
+from reminders.model.ledger import OccurrenceStatus
 from reminders.platform import Platform
 from reminders.ports import Revocation
 from scanner.lead import Lead, stopped
@@ -81,9 +82,8 @@ class GroupCloser:
         known_since, entry = found.known_since, state.entry
         if known_since is not None and entry.promised_at > known_since + CLOCKS_DIFFER:
             return False
-        occurrence_id = entry.occurrence.occurrence_id if entry.occurrence is not None else ""
         rows = await self._store.ledger.page(
-            entry.reminder_id, occurrence_id=occurrence_id, limit=1
+            entry.reminder_id, occurrence_id=entry.occurrence_id, limit=1
         )
         return bool(rows) and rows[0].delivery is not None
 
@@ -93,14 +93,7 @@ class GroupCloser:
             return
         now: datetime = self._clock.now()
         rows = [
-            LedgerRow(
-                namespace=state.entry.namespace,
-                reminder_id=state.entry.reminder_id,
-                reminder_version=state.entry.version,
-                occurrence=state.entry.occurrence,
-                ended=OccurrenceStatus.CANCELLED,
-                reason=CANCELLED,
-            )
+            ended_row(state.entry, state.entry.occurrence, OccurrenceStatus.CANCELLED, CANCELLED)
             for state in states
             if state.entry.occurrence is not None
         ]

@@ -78,8 +78,8 @@ class Lives:
 class Lines:
     """Connections for the few calls that are made all the time.
 
-    Sends bytes that were packed beforehand. A pool's ways (a task for each write, its locks and
-    counters) and packing the names of 64 streams cost more than such a call itself.
+    Sends bytes that were packed beforehand. A pool's locks and counters, and packing the names of
+    64 streams, cost more than such a call itself.
     """
 
     def __init__(self, pool: ConnectionPool) -> None:

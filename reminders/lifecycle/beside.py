@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from reminders.buckets import trigger_entry_id
+from reminders.lifecycle.endings import ended_row
 from reminders.lifecycle.planning import body_of
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry, DueKey, Kind, Occurrence, Origin
@@ -87,14 +88,7 @@ async def outstanding(
 def not_rung(silenced: Sequence[DueEntry], reason: str) -> list[LedgerRow]:
     """On record: a repeat of their calls finds what became of them."""
     return [
-        LedgerRow(
-            namespace=entry.namespace,
-            reminder_id=entry.reminder_id,
-            reminder_version=entry.version,
-            occurrence=entry.occurrence,
-            ended=OccurrenceStatus.CANCELLED,
-            reason=reason,
-        )
+        ended_row(entry, entry.occurrence, OccurrenceStatus.CANCELLED, reason)
         for entry in silenced
         if entry.occurrence is not None
     ]

@@ -27,7 +27,6 @@ from reminders.lifecycle.grouping import CLOCKS_APART, fences_of
 from reminders.lifecycle.outcomes import (
     emitted_by,
     finish_entry,
-    occurrence_id_of,
     outcome_of,
 )
 from reminders.lifecycle.planning import Planner
@@ -95,11 +94,11 @@ class Completion:
         old = (*revoked, *triggers)
         await self._store.due.mark([entry.key for entry in old], Fate.VOID, stamp=change.stamp)
         fired = await self._fired_ones(change, old)
-        claimed = [entry.key for entry in old if occurrence_id_of(entry) in fired]
+        claimed = [entry.key for entry in old if entry.occurrence_id in fired]
         if claimed:
             await self._store.due.mark(claimed, Fate.CLAIMED, stamp=change.stamp + 1)
         silent = change.action in SILENCING
-        going_on = [e for e in triggers if not silent and occurrence_id_of(e) not in fired]
+        going_on = [e for e in triggers if not silent and e.occurrence_id not in fired]
         told = [entry for entry in triggers if entry not in going_on]
         outcome = outcome_of(change, revoked, told, fired)
         emitted = emitted_by(change, past, revoked, fired)
@@ -110,7 +109,7 @@ class Completion:
                 await self._insert(new, change, planned)
         if going_on:
             await self._carry(new, change, outcome, going_on, known_at)
-        silenced = [entry for entry in told if occurrence_id_of(entry) not in fired]
+        silenced = [entry for entry in told if entry.occurrence_id not in fired]
         if silenced:
             rows = not_rung(silenced, SILENCING[change.action])
             await self._store.ledger.write(rows, at=self._clock.now())
@@ -149,7 +148,7 @@ class Completion:
         fired = set()
         for entry in near:
             if await self._fired(change, entry, revocation):
-                fired.add(occurrence_id_of(entry))
+                fired.add(entry.occurrence_id)
         return fired
 
     async def _fired(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
@@ -165,7 +164,7 @@ class Completion:
         if await self._fenced_off(entry):
             return False
         rows = await self._store.ledger.page(
-            entry.reminder_id, occurrence_id=occurrence_id_of(entry), limit=1
+            entry.reminder_id, occurrence_id=entry.occurrence_id, limit=1
         )
         log.warning("change.in_doubt", entry_id=entry.key.entry_id, ledger_rows=len(rows))
         return not rows or rows[0].ended not in (
@@ -313,7 +312,7 @@ class Completion:
         recorded = next((o for o in outcomes if o.version == change.version), None)
         answers = recorded.answers if recorded is not None else ()
         silent = {each.occurrence_id for each in answers if not each.was_fired}
-        keys = [e.key for e in old if occurrence_id_of(e) in silent.intersection(fired)]
+        keys = [e.key for e in old if e.occurrence_id in silent.intersection(fired)]
         if keys:
             await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp + 2)
 
@@ -341,7 +340,7 @@ class Completion:
         It changes nothing for the caller, so it may fail.
         """
         fired = {answer.occurrence_id for answer in outcome.answers if answer.was_fired}
-        gone = {entry.key.entry_id for entry in revoked if occurrence_id_of(entry) not in fired}
+        gone = {entry.key.entry_id for entry in revoked if entry.occurrence_id not in fired}
         now = self._clock.now()
         gone |= {
             entry.key.entry_id

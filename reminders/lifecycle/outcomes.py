@@ -59,7 +59,7 @@ def emitted_by(
     """What rang under the old version, or is past in other ways; before another schedule also the
     furthest of earlier versions, whose ordinals count by rules of their own.
     """
-    entries = (*past, *(entry for entry in revoked if occurrence_id_of(entry) in fired))
+    entries = (*past, *(entry for entry in revoked if entry.occurrence_id in fired))
     emitted = [entry.occurrence for entry in entries if entry.occurrence is not None]
     if change.previous.emitted is not None and not change.keeps_schedule:
         emitted.append(change.previous.emitted)
@@ -71,8 +71,3 @@ def _applies(change: Change, answers: Collection[OccurrenceAnswer]) -> bool:
     if isinstance(change.previous.definition.schedule, Recurring):
         return True
     return not answers or not all(answer.was_fired for answer in answers)
-
-
-def occurrence_id_of(entry: DueEntry) -> str:
-    """Empty where the entry is of no occurrence."""
-    return entry.occurrence.occurrence_id if entry.occurrence is not None else ""

@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from reminders.lifecycle.endings import ended_row
 from reminders.lifecycle.occurrences import cursor_of, jittered, place, record_series
-from reminders.model.entry import DueEntry, Occurrence
+from reminders.model.entry import DueEntry
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.model.record import Record
 from reminders.recurrence import Planned, Series
@@ -37,7 +38,7 @@ def missed_of_rule(record: Record, silenced: tuple[DueEntry, ...]) -> tuple[Ledg
     if last is not None and count > COUNTED:
         last, count = _last_before(series, last, until), 0
     through = jittered(record, [last], None)[0] if last is not None else first
-    row = _row(record, first, OccurrenceStatus.SKIPPED)
+    row = ended_row(record, first, OccurrenceStatus.SKIPPED, PAUSED)
     return (msgspec.structs.replace(row, skipped_through=through, skipped_count=count),)
 
 
@@ -56,7 +57,7 @@ def expired_one_shots(
         occurrence = entry.occurrence
         assert occurrence is not None
         if now > occurrence.fire_at + latest:
-            rows.append(_row(record, occurrence, OccurrenceStatus.EXPIRED))
+            rows.append(ended_row(record, occurrence, OccurrenceStatus.EXPIRED, PAUSED))
             continue
         promised = msgspec.structs.replace(occurrence, fire_at=max(occurrence.fire_at, now))
         rings.append(msgspec.structs.replace(entry, occurrence=promised))
@@ -74,14 +75,3 @@ def _last_before(series: Series, known: Planned, until: datetime) -> Planned:
         else:
             high = middle
     return known
-
-
-def _row(record: Record, occurrence: Occurrence, ended: OccurrenceStatus) -> LedgerRow:
-    return LedgerRow(
-        namespace=record.namespace,
-        reminder_id=record.reminder_id,
-        reminder_version=record.version,
-        occurrence=occurrence,
-        ended=ended,
-        reason=PAUSED,
-    )

@@ -104,9 +104,8 @@ class Rebuild:
         return recurring and len(missing) == len(stored.current) and missing[-1].recurs
 
     async def _on_record(self, entry: DueEntry) -> bool:
-        occurrence_id = entry.occurrence.occurrence_id if entry.occurrence is not None else ""
         rows = await self._store.ledger.page(
-            entry.reminder_id, occurrence_id=occurrence_id, limit=1
+            entry.reminder_id, occurrence_id=entry.occurrence_id, limit=1
         )
         return bool(rows)
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from reminders.lifecycle.endings import ended_row
 from reminders.lifecycle.occurrences import elapses
 from reminders.model.entry import DueEntry, Occurrence
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
@@ -65,14 +66,7 @@ def taken_away(
 ) -> tuple[LedgerRow, ...]:
     """Rows for what our data no longer names."""
     return tuple(
-        LedgerRow(
-            namespace=record.namespace,
-            reminder_id=record.reminder_id,
-            reminder_version=record.version,
-            occurrence=old,
-            ended=OccurrenceStatus.SKIPPED,
-            reason=DATA_CHANGED,
-        )
+        ended_row(record, old, OccurrenceStatus.SKIPPED, DATA_CHANGED)
         for old, new in _pairs(record, ahead, planned)
         if new is None
     )

@@ -154,13 +154,13 @@ class Triggers:
         schedule's own.
         """
         record = stored.record
-        of_schedule = {_occurrence_id(entry) for entry in stored.live}
+        of_schedule = {entry.occurrence_id for entry in stored.live}
         for number in range(MOST_AT_ONCE):
             at = asked.at + number * MILLISECOND
             occurrence_id = instant_key(at)
             if not await self._taken(record, occurrence_id, asked):
                 continue
-            mine = [e for e in beside if _occurrence_id(e) == occurrence_id]
+            mine = [e for e in beside if e.occurrence_id == occurrence_id]
             known = await self._known(record, occurrence_id, mine)
             if known is not None:
                 if known.occurrence.origin is Origin.TRIGGER:
@@ -245,7 +245,3 @@ def _planned(record: Record, entry: DueEntry) -> OccurrenceView:
 def _refuse_ended(stored: Stored) -> None:
     if stored.record.status in ENDED:
         raise AlreadyEnded(status=stored.record.status.value)
-
-
-def _occurrence_id(entry: DueEntry) -> str:
-    return entry.occurrence.occurrence_id if entry.occurrence is not None else ""

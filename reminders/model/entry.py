@@ -160,6 +160,11 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     of the record)."""
 
     @property
+    def occurrence_id(self) -> str:
+        """Empty where the entry is of no occurrence."""
+        return self.occurrence.occurrence_id if self.occurrence is not None else ""
+
+    @property
     def dedupe_id(self) -> str:
         """What may be claimed once: the occurrence, leg or attempt, whatever version or place."""
         if self.occurrence is None:
