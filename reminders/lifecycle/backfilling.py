@@ -32,9 +32,9 @@ from reminders.buckets import (
 from reminders.errors import AlreadyEnded, KeyConflict, NotReady, NotRecurring, ReminderPaused
 from reminders.lifecycle.past import backfilled, backfilled_entries, named, page_entry
 from reminders.lifecycle.planning import SCHEDULE, instant_ms
-from reminders.lifecycle.reading import Finish, Reads
+from reminders.lifecycle.reading import Finish, Reads, unrecorded_view
 from reminders.lifecycle.recurrences import rule_refused
-from reminders.lifecycle.requests import Backfilled, OccurrenceView
+from reminders.lifecycle.requests import Backfilled
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import decode_page, encode
 from reminders.model.definition import Recurring
@@ -44,7 +44,6 @@ from reminders.model.entry import (
     Fate,
     Occurrence,
 )
-from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import DedupClaim, Record, Status, Stored
 from reminders.platform import Platform
 from reminders.recurrence import Planned, RecurrenceError
@@ -156,7 +155,10 @@ class Backfills:
         return Backfilled(
             count=min(count, COUNTED),
             capped=count > COUNTED,
-            first=tuple(_view(record, one) for one in backfilled(record, shown, None)),
+            first=tuple(
+                unrecorded_view(record, one, version=record.version)
+                for one in backfilled(record, shown, None)
+            ),
         )
 
     async def _put_first(self, record: Record, page: BackfillPage, asked_at: datetime) -> None:
@@ -270,14 +272,3 @@ def _check(stored: Stored) -> None:
 
 def _goes_on(record: Record, entry: DueEntry) -> bool:
     return record.status is Status.SCHEDULED and record.version == entry.version
-
-
-def _view(record: Record, occurrence: Occurrence) -> OccurrenceView:
-    return OccurrenceView(
-        namespace=record.namespace,
-        reminder_id=record.reminder_id,
-        version=record.version,
-        occurrence=occurrence,
-        status=OccurrenceStatus.PLANNED,
-        target_count=len(record.definition.channels),
-    )

@@ -63,16 +63,20 @@ def trigger_entry(
     )
 
 
+async def entries_beside(store: Store, stored: Stored) -> tuple[DueEntry, ...]:
+    """The live entries of triggers, of all versions: read where that was not done with the record."""
+    if stored.beside is not None:
+        return stored.beside
+    return await store.records.beside(stored.record.reminder_id)
+
+
 async def outstanding(
     store: Store, stored: Stored, version: int, now: datetime
 ) -> tuple[DueEntry, ...]:
     """The triggers of a version that nobody is known to have handled. One whose due entry is not
     there is on its way, or its call died; then it was never answered, and is left out.
     """
-    beside = stored.beside
-    if beside is None:
-        beside = await store.records.beside(stored.record.reminder_id)
-    own = [entry for entry in beside if entry.version == version]
+    own = [entry for entry in await entries_beside(store, stored) if entry.version == version]
     states = await asyncio.gather(*(store.due.read(entry.key) for entry in own))
     return tuple(
         entry

@@ -16,7 +16,14 @@ from itertools import groupby
 from msgspec import Struct
 
 from reminders.buckets import retry_entry_id, shard_of
-from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads, occurrence_view
+from reminders.lifecycle.beside import entries_beside
+from reminders.lifecycle.reading import (
+    MAX_CHANNELS,
+    Finish,
+    Reads,
+    occurrence_view,
+    unrecorded_view,
+)
 from reminders.lifecycle.requests import OccurrenceView, View
 from reminders.lifecycle.verdicts import (
     NOBODY,
@@ -102,9 +109,7 @@ class Explanations:
             stored = await self._reads.seen(finished)
         view = await self._reads.view(stored)
         rows = await self._store.ledger.page(reminder_id, limit=(limit + 1) * MAX_CHANNELS)
-        beside = stored.beside
-        if beside is None:
-            beside = await self._store.records.beside(reminder_id)
+        beside = await entries_beside(self._store, stored)
         beside = tuple(each for each in beside if each.version == stored.record.version)
         keys = {entry.key for entry in (*view.ahead, *beside)}
         keys |= {key for row in rows if (key := retry_key(row, self._shards)) is not None}
@@ -193,7 +198,7 @@ def _from_ledger(
 def _planned(entry: DueEntry, found: Found, now: datetime) -> ExplainedOccurrence:
     """Nobody has put anything on record about it."""
     assert entry.occurrence is not None
-    view = _view(entry.occurrence, found, OccurrenceStatus.PLANNED, entry.version)
+    view = unrecorded_view(found.stored.record, entry.occurrence, version=entry.version)
     state = found.states.get(entry.key)
     return ExplainedOccurrence(
         view=view,
@@ -220,7 +225,15 @@ def _silent(found: Found) -> list[ExplainedOccurrence]:
         if entry.occurrence is not None
     }
     return [
-        _kept_silent(_view(one, found, OccurrenceStatus.CANCELLED, record.version, reason=action))
+        _kept_silent(
+            unrecorded_view(
+                record,
+                one,
+                version=record.version,
+                status=OccurrenceStatus.CANCELLED,
+                reason=action,
+            )
+        )
         for one, action in silent.values()
     ]
 
@@ -255,24 +268,4 @@ def _recalled(answer: OccurrenceAnswer, outcome: Outcome, record: Record) -> Occ
         planned_at=answer.planned_at,
         fire_at=answer.planned_at,
         zone_data="",
-    )
-
-
-def _view(
-    occurrence: Occurrence,
-    found: Found,
-    status: OccurrenceStatus,
-    version: int,
-    *,
-    reason: str = "",
-) -> OccurrenceView:
-    record = found.stored.record
-    return OccurrenceView(
-        namespace=record.namespace,
-        reminder_id=record.reminder_id,
-        version=version,
-        occurrence=occurrence,
-        status=status,
-        reason=reason,
-        target_count=len(record.definition.channels),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
 from reminders.lifecycle.editions import uses_holidays
-from reminders.model.definition import After, At, Definition, LocalTime, Recurring
+from reminders.model.definition import After, At, Definition, LocalTime, Policies, Recurring
 from reminders.model.entry import Occurrence
 from reminders.model.record import Record
 from reminders.recurrence import (
@@ -51,12 +51,17 @@ def series_of(definition: Definition, *, created_at: datetime) -> Series:
         rdates=schedule.rdates_local,
         max_occurrences=schedule.max_occurrences,
         until=schedule.until,
-        policies=CalendarPolicies(
-            gap=policies.gap,
-            overlap=policies.overlap,
-            missing_day=policies.missing_day,
-            holiday_calendar=policies.holiday_calendar,
-        ),
+        policies=calendar_policies(policies),
+    )
+
+
+def calendar_policies(policies: Policies) -> CalendarPolicies:
+    """Those that decide about instants."""
+    return CalendarPolicies(
+        gap=policies.gap,
+        overlap=policies.overlap,
+        missing_day=policies.missing_day,
+        holiday_calendar=policies.holiday_calendar,
     )
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from reminders.lifecycle.bounded import BoundedPlan
 from reminders.lifecycle.editions import uses_holidays
 from reminders.lifecycle.left_out import as_skipped, left_out, moved_by
-from reminders.lifecycle.occurrences import once, series_of
+from reminders.lifecycle.occurrences import calendar_policies, once, series_of
 from reminders.lifecycle.problems import Problems, Reason
 from reminders.lifecycle.recurrences import rule_refused
 from reminders.model.definition import After, Definition, LocalTime, Policies, Recurring, Schedule
@@ -137,7 +137,7 @@ def _once(request: PreviewRequest, now: datetime) -> Preview:
         moved = msgspec.structs.replace(policies, gap=Gap.SHIFT_FORWARD)
         shifted = _planned_once(request, moved, now)
         skipped = [as_skipped(one, "gap") for one in shifted if moved_by(one, "gap")]
-    return _answer(found[: request.count], skipped, _calendar(policies))
+    return _answer(found[: request.count], skipped, calendar_policies(policies))
 
 
 def _planned_once(request: PreviewRequest, policies: Policies, now: datetime) -> list[Planned]:
@@ -246,13 +246,4 @@ def _record(schedule: Schedule, policies: Policies, created_at: datetime) -> Rec
         created_at=created_at,
         updated_at=created_at,
         stamp=0,
-    )
-
-
-def _calendar(policies: Policies) -> CalendarPolicies:
-    return CalendarPolicies(
-        gap=policies.gap,
-        overlap=policies.overlap,
-        missing_day=policies.missing_day,
-        holiday_calendar=policies.holiday_calendar,
     )

@@ -15,9 +15,9 @@ import msgspec
 from reminders.errors import InvalidRequest, NotFound, Violation
 from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.requests import OccurrenceView, Page, View
-from reminders.model.entry import DueEntry
+from reminders.model.entry import Occurrence
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
-from reminders.model.record import Status, Stored
+from reminders.model.record import Record, Status, Stored
 from reminders.platform import Platform
 from reminders.ports import IndexRow
 
@@ -158,11 +158,11 @@ class Reads:
             for occurrence_id, group in groupby(rows, key=lambda row: row.occurrence.occurrence_id)
         }
         for entry in (await self.view(stored)).ahead:
-            planned = _planned_view(entry, len(stored.record.definition.channels))
-            occurrence_id = planned.occurrence.occurrence_id
+            assert entry.occurrence is not None
+            planned = unrecorded_view(stored.record, entry.occurrence, version=entry.version)
             # an attempt may be on record while its entry is still open
-            if after is None or occurrence_id < after[0]:
-                views.setdefault(occurrence_id, planned)
+            if after is None or entry.occurrence_id < after[0]:
+                views.setdefault(entry.occurrence_id, planned)
         newest_first = sorted(views, reverse=True)
         shown = tuple(views[occurrence_id] for occurrence_id in newest_first[:limit])
         if len(newest_first) <= limit:
@@ -195,15 +195,23 @@ def _first_name(view: View, start: datetime) -> str | None:
     return next(names, None)
 
 
-def _planned_view(entry: DueEntry, target_count: int) -> OccurrenceView:
-    assert entry.occurrence is not None
+def unrecorded_view(
+    record: Record,
+    occurrence: Occurrence,
+    *,
+    version: int,
+    status: OccurrenceStatus = OccurrenceStatus.PLANNED,
+    reason: str = "",
+) -> OccurrenceView:
+    """Of an occurrence that has no row in the ledger."""
     return OccurrenceView(
-        namespace=entry.namespace,
-        reminder_id=entry.reminder_id,
-        version=entry.version,
-        occurrence=entry.occurrence,
-        status=OccurrenceStatus.PLANNED,
-        target_count=target_count,
+        namespace=record.namespace,
+        reminder_id=record.reminder_id,
+        version=version,
+        occurrence=occurrence,
+        status=status,
+        reason=reason,
+        target_count=len(record.definition.channels),
     )
 
 

@@ -25,6 +25,7 @@ from msgspec import Struct
 from reminders.buckets import MINUTE, TRUSTED_LIFE, minute_of
 from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.planning import Planner
+from reminders.lifecycle.sweeping import share_of
 from reminders.lifecycle.writing import EntryWriter
 from reminders.model.definition import Recurring
 from reminders.model.entry import DueEntry
@@ -75,7 +76,7 @@ class Rebuild:
             through = page.through
             if through is None:
                 break
-            yield Rebuilt(records=records, written=written, share=(through + 2**63) / 2**64)
+            yield Rebuilt(records=records, written=written, share=share_of(through))
         await self._move_watermarks(began)
         yield Rebuilt(records=records, written=written, share=1.0)
 

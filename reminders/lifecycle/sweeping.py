@@ -121,7 +121,7 @@ class Sweep:
             Unavailable: A server did not answer for half a minute; the next run goes on.
         """
         through = await self._begin()
-        began = _share(through) if through is not None else 0.0
+        began = share_of(through) if through is not None else 0.0
         free_at = self._clock.now()
         while True:
             page = await self._patiently(
@@ -136,7 +136,7 @@ class Sweep:
                 await self._save(through)
             yield Passed(
                 totals=msgspec.structs.replace(self._totals),
-                share=1.0 if through is None else _share(through),
+                share=1.0 if through is None else share_of(through),
                 resumed_at=began,
             )
             if through is None:
@@ -259,7 +259,8 @@ class Sweep:
         await self._clock.sleep_until(self._clock.now() + timedelta(seconds=seconds))
 
 
-def _share(position: int) -> float:
+def share_of(position: int) -> float:
+    """How much of all records lies before a position of `Records.scan`, 0 to 1."""
     return (position - FIRST) / POSITIONS
 
 

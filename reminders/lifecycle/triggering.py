@@ -30,14 +30,19 @@ from reminders.errors import (
     NotReady,
     StoreUnavailable,
 )
-from reminders.lifecycle.beside import trigger_entry, trigger_occurrence
+from reminders.lifecycle.beside import entries_beside, trigger_entry, trigger_occurrence
 from reminders.lifecycle.grouping import fences_of
 from reminders.lifecycle.planning import instant_ms
-from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads, occurrence_view
+from reminders.lifecycle.reading import (
+    MAX_CHANNELS,
+    Finish,
+    Reads,
+    occurrence_view,
+    unrecorded_view,
+)
 from reminders.lifecycle.requests import OccurrenceView
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.entry import DueEntry, Fate, Origin
-from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import DedupClaim, Record, Status, Stored
 from reminders.platform import Platform
 from reminders.recurrence import instant_key
@@ -98,7 +103,7 @@ class Triggers:
             read = await self._finish(reminder_id)
             if read is None:
                 raise NotFound(reminder_id=reminder_id)
-            beside = await self._beside(read)
+            beside = await entries_beside(self._store, read)
             found = await self._place(read, beside, asked)
             if isinstance(found, OccurrenceView):
                 return found
@@ -107,11 +112,6 @@ class Triggers:
                 await self._tidy(read.record, beside, found)
                 return _planned(read.record, found)
         raise CoordinationUnavailable(operation="trigger: lost to changes")
-
-    async def _beside(self, stored: Stored) -> tuple[DueEntry, ...]:
-        if stored.beside is not None:
-            return stored.beside
-        return await self._store.records.beside(stored.record.reminder_id)
 
     # --- who rings at which instant ---------------------------------------------------------------
 
@@ -232,14 +232,7 @@ class Triggers:
 
 def _planned(record: Record, entry: DueEntry) -> OccurrenceView:
     assert entry.occurrence is not None
-    return OccurrenceView(
-        namespace=record.namespace,
-        reminder_id=record.reminder_id,
-        version=entry.version,
-        occurrence=entry.occurrence,
-        status=OccurrenceStatus.PLANNED,
-        target_count=len(record.definition.channels),
-    )
+    return unrecorded_view(record, entry.occurrence, version=entry.version)
 
 
 def _refuse_ended(stored: Stored) -> None:
