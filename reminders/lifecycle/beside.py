@@ -64,7 +64,7 @@ def trigger_entry(
 
 
 async def entries_beside(store: Store, stored: Stored) -> tuple[DueEntry, ...]:
-    """The live entries of triggers, of all versions: read where that was not done with the record."""
+    """The live entries of triggers, of all versions; read where the record came without them."""
     if stored.beside is not None:
         return stored.beside
     return await store.records.beside(stored.record.reminder_id)
