@@ -68,10 +68,10 @@ def refusal(
     `claimed_at`: from then on the age of a backfilled one counts, whose time is long past. That of
     a replay counts from its call, and it does not expire: somebody wants it in spite of its age.
     """
-    if replay is None and expired(body, occurrence, at):
-        return "expired"
     if spent >= body.retry.max_attempts:
         return "attempts_exhausted"
+    if replay is None and expired(body, occurrence, at):
+        return "expired"
     since = occurrence.fire_at
     if occurrence.origin is Origin.BACKFILL and claimed_at is not None:
         since = claimed_at

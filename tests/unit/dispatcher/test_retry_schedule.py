@@ -67,6 +67,17 @@ def test_the_defaults_fit_each_other() -> None:
     assert sum(RETRY_SCHEDULE, 8 * timedelta(seconds=8)) < retry.max_age < policies.expire_after
 
 
+@given(KEYS, st.integers(1, 9), st.timedeltas(timedelta(0), timedelta(days=9)))
+def test_what_has_used_up_its_attempts_says_so_whenever_it_would_have_been_next(
+    key: str, most: int, wait: timedelta
+) -> None:
+    """The reason must not hang on the wait that the key happened to draw."""
+    body = Body(
+        user_id="u", channels=(), retry=Retry(max_attempts=most), expire_after=timedelta(minutes=5)
+    )
+    assert refusal(body, occurrence(), most, AT + wait) == "attempts_exhausted"
+
+
 def test_a_longer_wish_of_the_receiver_is_honoured_exactly() -> None:
     """Drill of document 002: 429 at :02 with Retry-After 15 is tried again at :17."""
     ended_at = AT + timedelta(seconds=2)
