@@ -19,10 +19,10 @@ run: setup ## start everything here, create a few reminders and show them ring; 
 	@$(BIN)/tocsin demo || [ $$? -eq 130 ]  # Ctrl-C is how it ends
 
 test: setup ## unit, contract, integration and acceptance tests and some chaos, against real servers
-	@$(BIN)/pytest tests/unit tests/contract tests/integration tests/acceptance tests/simulation tests/chaos
+	@$(BIN)/pytest -n 2 --dist loadgroup tests/unit tests/contract tests/integration tests/acceptance tests/simulation tests/chaos
 
 test-all: setup ## every suite, the long ones as well
-	@$(BIN)/pytest tests
+	@$(BIN)/pytest -n 2 --dist loadgroup tests
 	@$(BIN)/python -m tests.simulation $(SEEDS)
 	@$(BIN)/python -m tests.simulation --planted
 	@$(BIN)/python -m tests.chaos

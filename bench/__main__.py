@@ -4,6 +4,7 @@ python -m bench --quick                     a few minutes
 python -m bench --only creates,claims       some of them
 python -m bench --runs 5                    more runs: every figure is a median (smallest–largest)
 python -m bench --only group --members 5000000   cancel a group of five million
+python -m bench --only fanout --subscribers 1000000   tell a topic of a million
 """
 
 import argparse
@@ -29,7 +30,19 @@ from bench.harness.world import World
 from reminders.cli.failure import CommandError
 from reminders.localstack import StepFailedError
 
-NAMES = ("recurrence", "claims", "creates", "lateness", "burst", "cancel", "group", "memory")
+NAMES = (
+    "recurrence",
+    "claims",
+    "throughput",
+    "creates",
+    "lateness",
+    "burst",
+    "cancel",
+    "group",
+    "fanout",
+    "isolation",
+    "memory",
+)
 """In this order: those without services first, the one that stops Cassandra last."""
 FOLDER = Path(".local/bench")
 SHARDS = 4
@@ -38,6 +51,7 @@ DISPATCHERS = 2
 """One for each core of a small machine: a burst is mostly their work."""
 RUNS, QUICK_RUNS = 3, 1
 MEMBERS, QUICK_MEMBERS = 100_000, 10_000
+SUBSCRIBERS, QUICK_SUBSCRIBERS = 100_000, 20_000
 
 
 def options() -> argparse.Namespace:
@@ -51,11 +65,17 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--members", type=int, help=f"of the large group, default {MEMBERS}, quick {QUICK_MEMBERS}"
     )
+    parser.add_argument(
+        "--subscribers",
+        type=int,
+        help=f"of the large topic, default {SUBSCRIBERS}, quick {QUICK_SUBSCRIBERS}",
+    )
     given = parser.parse_args()
     given.only = [name.strip() for name in given.only.split(",") if name.strip()]
     if unknown := [name for name in given.only if name not in NAMES]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(NAMES)}")
     given.members = given.members or (QUICK_MEMBERS if given.quick else MEMBERS)
+    given.subscribers = given.subscribers or (QUICK_SUBSCRIBERS if given.quick else SUBSCRIBERS)
     given.runs = given.runs or (QUICK_RUNS if given.quick else RUNS)
     return given
 
@@ -95,6 +115,7 @@ def main() -> int:
                 quick=given.quick,
                 progress=progress,
                 members=given.members,
+                subscribers=given.subscribers,
             )
             sync = commit_log()
             out.print(

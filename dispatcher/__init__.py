@@ -5,6 +5,9 @@
         │                                ▼
         └─ acknowledger ◀─────────── settler ─▶ ledger row ─▶ retry's due entry ─▶ handled
 
+What ends failed or expired goes into a list before it goes into the ledger, so that no crash can
+leave it out: readers compare the two.
+
 Sends come first: while many are under way, what ended is put on record a little later, and then
 many at a time. A process that dies repeats at most what it sent within the last second or so.
 
@@ -24,7 +27,8 @@ A delivery (one leg) by its ledger row, and who acts next:
     (no row) ──▶ SENDING ──▶ DELIVERED, CONFIRMED         who sends: records it
         │           │ └────▶ RETRYING ──▶ a due entry at next_attempt_at ──claimed──▶ SENDING …
         │           └──────▶ FAILED, EXPIRED, CANCELLED   (permanent, too old, the record's word)
-        └─ no place in time: a parked due entry, no row
+        ├─ quiet hours: PENDING (a retry: RETRYING) ─▶ a parked due entry at their end
+        └─ no place in time: a parked due entry, PENDING or RETRYING until then
 
 | state                       | who owns the next action                                           |
 |-----------------------------|--------------------------------------------------------------------|
@@ -49,13 +53,24 @@ here, too: it writes the entries of its occurrences, which come back as jobs. St
 answering makes settling wait, in this process; the job stays unacknowledged and is renewed
 meanwhile.
 
+A topic's reminder has a leg for each subscriber. Its job only writes entries: sixteen chains of
+pages, and one that counts; pages are turned by whatever dispatcher gets them (`fanout`).
+
 `service`       the loops: take, keep, recover, drain; `flights`, `acknowledger`, `settings`.
 `settler`       puts ends of sends on record, in batches.
 `runner`, `leg` one job, one channel of it; `work` is what they hold.
+`fanout`, `stretch`, `room`  a topic's subscribers, page by page, so many at once.
+`tally`         counts how far a fan-out has come.
+`receivers`     whom a leg is for: a channel, or a subscriber as it is now.
+`addressing`, `quiet_hours`  the recipient record's word: where to, and whether now.
 `decision`, `rows`, `retry`  pure: what to do, what the ledger says, when to try again.
 `poison`        jobs whose handling raises again and again.
 `gate`, `requeue`  the record's word on later attempts; entries that come back.
-`destinations`  places at a receiver, so that a slow one keeps nobody else out.
+`destinations`  who may be sent something now, so that a slow one keeps nobody else out; on top of
+                `line`, `standing` (hosts and endpoints), `capacity` (seats), `breaker`, `bucket`.
+`health`, `blame`  which endpoints fail, and whose fault it is: nothing is sent to disabled ones.
+`ended`         the list of what ended failed or expired, beside the ledger.
+`events`        tells the operator: lost deliveries, poison, disabled endpoints.
 `facts`, `telemetry`  what happened, for log and metrics.
 `channels`      the ways out; `channels.port` has the five outcomes of an attempt.
 

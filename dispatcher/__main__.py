@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from dispatcher.channels.opening import open_channels
+from dispatcher.configured import events_of, settings_of
 from dispatcher.service import Dispatcher
-from dispatcher.settings import DispatcherSettings
 from reminders.config.settings import Settings
 from reminders.lifecycle import Reminders
 from reminders.platform import Platform
@@ -21,14 +21,11 @@ async def dispatching(platform: Platform, settings: Settings) -> AsyncIterator[D
         reminders = Reminders(platform)
         yield Dispatcher(
             platform,
-            DispatcherSettings(
-                max_in_flight=settings.dispatcher_concurrency,
-                per_destination=settings.dispatcher_destination_concurrency,
-                retry_schedule=settings.retry_schedule,
-            ),
+            settings_of(settings),
             reminders.changes.finish,
             reminders.backfills.turn,
             senders,
+            events=events_of(settings, platform, reminders),
         )
 
 

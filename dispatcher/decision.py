@@ -4,6 +4,8 @@
                   sending, and what the job was for
                   has ended before ────────────────────▶ SUPPRESS   the retry has a job of its own
                   this attempt is recorded, retrying ──▶ REQUEUE    write the retry's entry again
+                  it is parked or put off, and this is
+                  the job before that ─────────────────▶ REQUEUE    write the waiting entry again
                   an attempt began and may have ended
                   unseen, too often in a row ──────────▶ POISON     it takes processes down
                   … otherwise ─────────────────────────▶ SEND       after `unknown` is on record
@@ -51,9 +53,11 @@ def decide(
     given_before: bool,
     max_crashes: int,
     replay: Replay | None = None,
+    parked: int = 0,
 ) -> Decision:
-    """`attempt` is the one that the job is for; `given_before`: redelivered, or to be rechecked.
-    A `replay` goes on where a delivery had ended, unless it was taken since or its attempt made.
+    """`attempt` is the one that the job is for, `parked` how often it was parked or put off;
+    `given_before`: redelivered, or to be rechecked. A `replay` goes on where a delivery had ended,
+    unless it was taken since or its attempt made.
     """
     recorded = row.attempt_count if row is not None else 0
     upcoming = max(attempt, recorded + 1)
@@ -64,7 +68,7 @@ def decide(
         sending = row.delivery is DeliveryStatus.SENDING
         if sending and _ended(row, attempt):
             return Decision(action=Action.SUPPRESS, attempt=recorded)
-        if row.delivery is DeliveryStatus.RETRYING and recorded >= attempt:
+        if _awaits_another(row, attempt, parked):
             return Decision(action=Action.REQUEUE, attempt=recorded)
     if not sending and not given_before:
         return Decision(action=Action.SEND, attempt=upcoming)
@@ -72,6 +76,13 @@ def decide(
     if crashes(row, since) + 1 >= max_crashes:
         return Decision(action=Action.POISON, attempt=upcoming, unknown=upcoming)
     return Decision(action=Action.SEND, attempt=upcoming + 1, unknown=upcoming)
+
+
+def _awaits_another(row: LedgerRow, attempt: int, parked: int) -> bool:
+    """Whether what is on record comes after this job: a later attempt, or the same put off."""
+    retrying = row.delivery is DeliveryStatus.RETRYING and row.attempt_count >= attempt
+    put_off = row.parked > 0 and (attempt, parked) < (row.attempt_count + 1, row.parked)
+    return retrying or put_off
 
 
 def _resent(row: LedgerRow, attempt: int, replay: Replay | None) -> bool:

@@ -1,117 +1,370 @@
-"""How many attempts run at one destination, and who has to wait.
+"""Who may be sent something now, who waits a moment, and who comes back later.
 
-A slow receiver must not keep others out (convoy #1927): whoever would have to wait too long for a
-place at its destination is turned away at once, and parked by the caller.
+A slow receiver must not keep others out (convoy #1927). So each attempt needs, in this order:
+
+| asked                                           | else it is turned away as                      |
+|-------------------------------------------------|------------------------------------------------|
+| nobody asked us to stay away (`Retry-After`)    | `asked`, for as long as that                   |
+| a closed breaker, or to be its probe            | `open`, until it lets one through              |
+| a token within `max_wait`, where there's a rate | `rate`, for exactly when there will be one     |
+| a place at the host and a seat in the process   | `slow`, at once, where it is known to be slow; |
+| (`capacity`), now or after a wait in line       | `busy` where the wait is too long              |
+
+Whoever is turned away is parked by the caller: a due entry, not an attempt. A wait of `QUICK_S` is
+always accepted: it is a burst at somebody fast, and the stream holds back the rest (`room`). A
+longer one, up to `max_wait`, only as long as those who wait, shared evenly among hosts, leave three
+quarters of the line free, so that they never hold the stream back.
+
+So a proven destination finds a seat within a look or two, whatever hangs beside it; unless others
+that were proven, too, and hang now hold all seats. They do so for `slow_after`, and for as many
+times that as they have places together in seats. Hosts whose first in line needs a seat get them in
+turn. Time in which this process stood still or was short of CPU is nobody's slowness: else one that
+is overloaded would put off what it could send. `standing` has what is known of destinations, and
+why by host and by endpoint.
 """
 
 import asyncio
-import time
+import math
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 
-REMEMBERED = 4096
-"""Destinations whose pace is known, beyond those in use."""
-_WEIGHT = 0.2
-"""Of the newest attempt in a destination's pace."""
+from msgspec import Struct
+
+from dispatcher.capacity import Capacity, Lane, Shares
+from dispatcher.channels.port import Destination, Result
+from dispatcher.line import Line, Place, Queue, Waiter
+from dispatcher.standing import BUSY, WEIGHT, Endpoint, Host, Standings, TurnedAway
+from reminders.ports import Clock
+
+QUICK_S = {Lane.PROVEN: 0.5, Lane.NEW: 0.1}
+"""A wait that is always accepted; of those whom nobody knows, who may all hang, a shorter one."""
+LOOK_EVERY = timedelta(milliseconds=100)
+"""How often it is looked who is slow, and whether those who wait still have a chance."""
+ON_TIME_S = 0.02
+"""A look that is later than this by so much was kept from it by this process itself."""
 
 
-@dataclass(slots=True)
-class _Waiter:
-    since: float
-    place: asyncio.Future[bool]
+class Limits(Struct, frozen=True, kw_only=True):
+    """Of one process."""
 
-
-@dataclass(slots=True)
-class _Gate:
-    running: int = 0
-    pace_s: float = 0.0
-    """How long an attempt takes here, lately."""
-    moved_at: float = 0.0
-    """When the last attempt ended, or the first one began."""
-    waiting: deque[_Waiter] = field(default_factory=deque)
+    seats: int = 512
+    max_wait: timedelta = timedelta(seconds=2)
+    longest_wait: timedelta = timedelta(seconds=5)
+    """Whatever was expected."""
+    slow_after: timedelta = timedelta(seconds=1)
 
 
 class Destinations:
-    """Places at destinations. Times are monotonic seconds."""
+    """One for a process."""
 
-    def __init__(
-        self,
-        *,
-        places: int,
-        max_wait: timedelta,
-        seconds: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._places = places
-        self._max_wait_s = max_wait.total_seconds()
-        self._seconds = seconds
-        self._gates: dict[str, _Gate] = {}
+    def __init__(self, clock: Clock, limits: Limits, standings: Standings) -> None:
+        self._clock = clock
+        self._began_at = clock.now() - timedelta(seconds=1)
+        """So that no attempt begins at 0."""
+        self._lost_s = 0.0
+        """Time in which this process stood still: no receiver's fault."""
+        self._look_at = math.inf
+        """When it is looked next who is slow."""
+        self._standings = standings
+        self._max_wait_s = limits.max_wait.total_seconds()
+        self._longest_wait_s = limits.longest_wait.total_seconds()
+        self.capacity = Capacity(Shares.of(limits.seats, limits.slow_after.total_seconds()))
+        self._queues: dict[str, Queue] = {}
+        """Of hosts that are in use."""
+        self._crowded: dict[str, Queue] = {}
+        """Of these, those where somebody waits."""
+        self._lines = {Lane.PROVEN: Line(), Lane.NEW: Line()}
+        self._waiting = 0
+        self._somebody_waits = asyncio.Event()
+        self._somebody_sends = asyncio.Event()
 
-    async def enter(self, name: str) -> bool:
-        """Takes a place, after a short wait if need be. False: turned away. True: `leave` it."""
-        if not name:
-            return True
-        gate = self._gates.get(name)
-        if gate is None:
-            gate = self._open(name)
-        if gate.running < self._places:
-            if not gate.running:
-                gate.moved_at = self._seconds()
-            gate.running += 1
-            return True
-        if self._expected_wait_s(gate, len(gate.waiting)) > self._max_wait_s:
-            return False
-        waiter = _Waiter(self._seconds(), asyncio.get_running_loop().create_future())
-        gate.waiting.append(waiter)
+    # --- an attempt -------------------------------------------------------------------------------
+
+    async def enter(self, destination: Destination) -> Place | TurnedAway:
+        """A place, after a short wait if need be; or why there is none. `leave` it in any case."""
+        if not destination.name:
+            place = Place(Lane.PROVEN, None, None)
+            self.capacity.take(place)
+            return place
+        now = self._now()
+        endpoint = self._standings.find(destination)
+        refused = self._refusal(endpoint, now)
+        if refused is not None:
+            return refused
+        lane = self._standings.lane(endpoint)
+        queue = self._queue(endpoint.host)
+        if not queue.waiting and queue.place(lane) and self.capacity.free(lane):
+            return await self._with_token(self._begin(queue, endpoint, lane, now))
+        refused = self._impatience(queue, lane, len(queue.waiting))
+        if refused is not None:
+            self._tidy(queue)
+            return refused
+        given = await self._stand_in_line(queue, endpoint, now)
+        return await self._with_token(given) if isinstance(given, Place) else given
+
+    def sending(self, place: Place) -> None:
+        """From now on the receiver is waited for, and nobody else."""
+        self.capacity.sending(place, self._awake())
+        self._somebody_sends.set()
+
+    def leave(self, place: Place, result: Result | None = None) -> None:
+        """The attempt has ended so; None: none was made."""
+        now = self._now()
+        tardy = place.aside and place.lane is not Lane.SLOW
+        self.capacity.leave(place)
+        endpoint, queue = place.endpoint, place.queue
+        if endpoint is not None and queue is not None:
+            awake = self._awake()
+            took_s = awake - place.since if place.since else 0.0
+            if place.since and not tardy:  # else it was judged when it went aside
+                self._standings.timed(endpoint, place.lane, took_s)
+                self._free_seat(place.lane, took_s, awake)
+            self._standings.judge(endpoint, place.probes, result, now)
+            endpoint.using -= 1
+            queue.running -= 1
+            queue.slow -= place.lane is Lane.SLOW
+            queue.moved_at = awake
+            self._serve(queue, now)
+            self._tidy(queue)
+        self._serve_lines(now)
+
+    # --- how much there is ------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """How many more may come without waiting long, as far as one can know."""
+        seats = self.capacity.shares.seats
+        return max(min(seats - self.capacity.seated, max(1, seats // 2) - self._waiting), 0)
+
+    @property
+    def pressing(self) -> int:
+        """Attempts that wait in line, or whose receiver may answer any moment."""
+        return self.capacity.seated + self._waiting
+
+    async def turn(self) -> None:
+        """Returns when there is so much room that others are not kept out: for legs of pages."""
+        capacity, seats = self.capacity, self.capacity.shares.seats
+        while capacity.seated >= max(1, seats // 2) or self._waiting >= max(1, seats // 8):
+            capacity.moved.clear()
+            await capacity.moved.wait()
+
+    # --- time -------------------------------------------------------------------------------------
+
+    async def keep_seats(self) -> None:
+        """For ever: takes back the seats of what does not answer soon.
+
+        It notices by its own delays when this process stands still or is short of CPU.
+        """
+        while True:
+            if self.capacity.oldest is None:
+                self._somebody_sends.clear()
+                await self._somebody_sends.wait()
+            wake = self._clock.now() + LOOK_EVERY
+            self._look_at = (wake - self._began_at).total_seconds()
+            await self._clock.sleep_until(wake)
+            self._lost_s += self._overdue_s()
+            self._look_at = math.inf
+            self.age()
+
+    async def keep_line(self) -> None:
+        """For ever: turns away those in line who have no chance any more."""
+        while True:
+            if not self._waiting:
+                self._somebody_waits.clear()
+                await self._somebody_waits.wait()
+            await self._clock.sleep_until(self._clock.now() + LOOK_EVERY)
+            self.look()
+
+    def age(self) -> None:
+        """Now."""
+        now = self._now()
+        awake = self._awake()
+        for seat in self.capacity.age(awake):
+            assert isinstance(seat, Place)
+            if seat.endpoint is not None and seat.lane is not Lane.SLOW:
+                self._standings.went_aside(seat.endpoint, seat.lane)
+                self._free_seat(seat.lane, awake - seat.since, awake)
+        self._serve_lines(now)
+
+    def look(self) -> None:
+        """Now."""
+        now = self._now()
+        for queue in reversed(list(self._crowded.values())):  # who came last has the least chance
+            kept: deque[Waiter] = deque()
+            waiting, queue.waiting = queue.waiting, kept
+            for waiter in waiting:
+                if waiter.place.done():
+                    self._waiting -= 1
+                    continue
+                lane = self._standings.lane(waiter.endpoint)
+                refused = self._impatience(queue, lane, len(kept))
+                if refused is None and now - waiter.since >= self._longest_wait_s:
+                    refused = BUSY
+                if refused is None:
+                    kept.append(waiter)
+                else:
+                    self._waiting -= 1
+                    waiter.place.set_result(refused)
+            self._serve(queue, now)
+            self._tidy(queue)
+        self.capacity.moved.set()
+
+    # --- the line ---------------------------------------------------------------------------------
+
+    async def _stand_in_line(
+        self, queue: Queue, endpoint: Endpoint, now: float
+    ) -> Place | TurnedAway:
+        waiter = Waiter(endpoint, now, asyncio.get_running_loop().create_future())
+        queue.waiting.append(waiter)
+        self._waiting += 1
+        self._crowded[queue.host.name] = queue
+        endpoint.using += 1
+        self._serve(queue, now)
+        self._somebody_waits.set()
         try:
             return await waiter.place
         except asyncio.CancelledError:
-            if waiter.place.done() and not waiter.place.cancelled() and waiter.place.result():
-                self._free(gate)  # given to us in the same instant
+            if waiter.place.done() and not waiter.place.cancelled():
+                given = waiter.place.result()
+                if isinstance(given, Place):  # in the same instant
+                    self.leave(given)
             raise
+        finally:
+            endpoint.using -= 1
 
-    def leave(self, name: str, took_s: float) -> None:
-        """Gives the place to whoever waits longest. `took_s`: how long the attempt ran."""
-        if not name:
-            return
-        gate = self._gates[name]
-        gate.pace_s = took_s if not gate.pace_s else gate.pace_s + _WEIGHT * (took_s - gate.pace_s)
-        gate.moved_at = self._seconds()
-        self._free(gate)
-
-    def turn_away(self, waited: timedelta) -> None:
-        """Turns away who waited so long, and who would wait too long as things have become."""
-        before = self._seconds() - waited.total_seconds()
-        for gate in self._gates.values():
-            kept: deque[_Waiter] = deque()
-            for waiter in gate.waiting:
-                if waiter.place.done():
-                    continue
-                late = waiter.since <= before
-                if late or self._expected_wait_s(gate, len(kept)) > self._max_wait_s:
-                    waiter.place.set_result(False)
-                else:
-                    kept.append(waiter)
-            gate.waiting = kept
-
-    def _expected_wait_s(self, gate: _Gate, ahead: int) -> float:
-        """With so many ahead. A destination that does not answer gets slower by the second."""
-        pace_s = max(gate.pace_s, self._seconds() - gate.moved_at)
-        return (ahead + 1) / self._places * pace_s
-
-    def _free(self, gate: _Gate) -> None:
-        while gate.waiting:
-            waiter = gate.waiting.popleft()
+    def _serve(self, queue: Queue, now: float, most: int | None = None) -> None:
+        """Gives places, to `most` at most, from the first in line on."""
+        while queue.waiting:
+            waiter = queue.waiting[0]
             if not waiter.place.done():
-                waiter.place.set_result(True)
-                return
-        gate.running -= 1
+                lane = self._standings.lane(waiter.endpoint)
+                given = None if most == 0 else self._given(queue, waiter.endpoint, lane, now)
+                if given is None:
+                    if queue.place(lane) and lane in self._lines:
+                        self._lines[lane].hosts.setdefault(queue.host.name, queue)
+                    return
+                if most is not None:
+                    most -= 1
+                waiter.place.set_result(given)
+            queue.waiting.popleft()
+            self._waiting -= 1
 
-    def _open(self, name: str) -> _Gate:
-        if len(self._gates) >= REMEMBERED:
-            idle = [known for known, gate in self._gates.items() if not gate.running]
-            for known in idle:
-                del self._gates[known]
-        gate = self._gates[name] = _Gate()
-        return gate
+    def _given(
+        self, queue: Queue, endpoint: Endpoint, lane: Lane, now: float
+    ) -> Place | TurnedAway | None:
+        """To the first in line; None: nothing yet."""
+        refused = self._standings.refusal(endpoint, now)
+        if refused is not None:
+            return refused
+        if queue.place(lane) and self.capacity.free(lane):
+            return self._begin(queue, endpoint, lane, now)
+        return TurnedAway(reason="slow") if lane is Lane.SLOW else None
+
+    def _serve_lines(self, now: float) -> None:
+        """Seats go to hosts in turn."""
+        for lane, line in self._lines.items():
+            while line.hosts and self.capacity.free(lane):
+                _, queue = line.hosts.popitem(last=False)
+                self._serve(queue, now, most=1)
+                self._tidy(queue)
+
+    def _begin(self, queue: Queue, endpoint: Endpoint, lane: Lane, now: float) -> Place:
+        place = Place(lane, queue, endpoint)
+        if not queue.running:
+            queue.moved_at = self._awake()
+        if lane in self._lines and not self.capacity.taken(lane):
+            self._lines[lane].moved_at = self._awake()
+        self.capacity.take(place)
+        queue.running += 1
+        queue.slow += lane is Lane.SLOW
+        endpoint.using += 1
+        place.probes = self._standings.begin(endpoint, now)
+        return place
+
+    async def _with_token(self, place: Place) -> Place | TurnedAway:
+        """Holds the place until its token is there; a moment at most."""
+        assert place.endpoint is not None
+        bucket = place.endpoint.host.bucket
+        if bucket is None:
+            return place
+        now = self._now()
+        if bucket.wait_s(now) > self._max_wait_s:  # gone while it stood in line
+            self.leave(place)
+            return TurnedAway(reason="rate", wait_s=bucket.come_back_s(now))
+        wait_s = bucket.take(now)
+        if wait_s:
+            try:
+                await self._clock.sleep_until(self._began_at + timedelta(seconds=now + wait_s))
+            except BaseException:
+                self.leave(place)
+                raise
+        return place
+
+    # --- judging ----------------------------------------------------------------------------------
+
+    def _refusal(self, endpoint: Endpoint, now: float) -> TurnedAway | None:
+        refused = self._standings.refusal(endpoint, now)
+        bucket = endpoint.host.bucket
+        if refused is None and bucket is not None and bucket.wait_s(now) > self._max_wait_s:
+            return TurnedAway(reason="rate", wait_s=bucket.come_back_s(now))
+        return refused
+
+    def _impatience(self, queue: Queue, lane: Lane, ahead: int) -> TurnedAway | None:
+        """Why it does not wait in line behind so many at its host."""
+        if lane is Lane.SLOW:
+            return TurnedAway(reason="slow")
+        expected_s = self._expected_s(queue, lane, ahead)
+        if expected_s <= min(QUICK_S[lane], self._max_wait_s):
+            return None
+        patient = self.capacity.shares.seats // 8
+        crowded = ahead >= max(1, patient // max(1, len(self._crowded)))
+        if expected_s > self._max_wait_s or crowded or self._waiting > patient:
+            return BUSY
+        return None
+
+    def _expected_s(self, queue: Queue, lane: Lane, ahead: int) -> float:
+        """Whoever does not answer gets slower by the second."""
+        expected_s, now = 0.0, self._awake()
+        host, shares = queue.host, self.capacity.shares
+        if queue.running >= host.places:
+            pace_s = max(host.pace_s or 0.0, now - queue.moved_at)
+            expected_s = (ahead + 1) / host.places * pace_s
+        if not self.capacity.free(lane):
+            line = self._lines[lane]
+            seats = shares.newcomers if lane is Lane.NEW else shares.seats
+            pace_s = max(line.pace_s, now - line.moved_at)
+            turns = (ahead + 1) * (len(line.hosts) + 1)  # hosts get seats in turn
+            expected_s = max(expected_s, min(turns, self._waiting + 1) / seats * pace_s)
+        return expected_s
+
+    def _free_seat(self, lane: Lane, took_s: float, now: float) -> None:
+        line = self._lines.get(lane)
+        if line is not None:
+            line.pace_s += WEIGHT * (took_s - line.pace_s)
+            line.moved_at = now
+
+    def _queue(self, host: Host) -> Queue:
+        queue = self._queues.get(host.name)
+        if queue is None:
+            queue = self._queues[host.name] = Queue(host, self._awake())
+        return queue
+
+    def _tidy(self, queue: Queue) -> None:
+        """Forgets what is not in use."""
+        name = queue.host.name
+        if not queue.waiting:
+            self._crowded.pop(name, None)
+            if not queue.running and self._queues.get(name) is queue:
+                del self._queues[name]
+
+    def _now(self) -> float:
+        return (self._clock.now() - self._began_at).total_seconds()
+
+    def _awake(self) -> float:
+        """The same without the time that this process stood still: receivers are timed by it."""
+        return self._now() - self._lost_s - self._overdue_s()
+
+    def _overdue_s(self) -> float:
+        """How much too late the next look is already."""
+        overdue_s = self._now() - self._look_at
+        return overdue_s if overdue_s > ON_TIME_S else 0.0

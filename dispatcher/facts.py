@@ -4,6 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dispatcher.channels import kind_of
 from dispatcher.work import LegWork
@@ -23,9 +24,11 @@ class Event(StrEnum):
     REQUEUED = "delivery.requeued"
     """A retry's entry was written again, after a crash."""
     PARKED = "delivery.parked"
-    """No place at the destination in time."""
+    """Its destination could not be tried now: the reason is `TurnedAway`'s."""
     ENDED = "delivery.ended"
-    """Given up without an attempt: cancelled, expired, too old."""
+    """Given up without an attempt: cancelled, expired, too old, opted out."""
+    WAITING = "delivery.waiting"
+    """Put off until the receiver's quiet hours end; not an attempt."""
     POISONED = "delivery.poisoned"
     """It took processes down again and again. An alarm."""
 
@@ -61,7 +64,7 @@ class Fact(Struct, frozen=True, kw_only=True):
     """How often the job was given to a dispatcher."""
 
 
-def fact(
+def fact(  # noqa: PLR0913 - one place where a fact is made
     event: Event,
     leg: LegWork,
     at: datetime,
@@ -69,8 +72,11 @@ def fact(
     row: LedgerRow | None,
     attempt: int,
     outcome: str = "",
+    reason: str = "",
 ) -> Fact:
-    """`at`: when the attempt began, or now; `row`: as it is in the ledger by now."""
+    """`at`: when the attempt began, or now; `row`: as it is in the ledger by now, with a reason of
+    its own.
+    """
     work = leg.work
     last = row.attempts[-1] if row is not None and row.attempts and outcome else None
     replayed = leg.replay is not None
@@ -89,7 +95,7 @@ def fact(
         outcome=outcome,
         status_code=last.status_code if last else 0,
         error_class=last.error_class if last else "",
-        reason=row.reason if row is not None else "",
+        reason=row.reason if row is not None else reason,
         provider_event_id=row.provider_event_id if row is not None else "",
         queue_age_ms=_ms(work.job.claimed_at, at),
         lateness_ms=_ms(expected_at, at),
@@ -98,6 +104,11 @@ def fact(
         replay=replayed,
         deliveries=work.job.deliveries,
     )
+
+
+def put_off(said: Fact, until: datetime, at: datetime) -> Fact:
+    """The same of a leg that its receiver had wait until then: that makes nothing late."""
+    return replace(said, lateness_ms=_ms(until, at))
 
 
 def _ms(start: datetime, end: datetime) -> float:

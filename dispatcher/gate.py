@@ -14,6 +14,7 @@ of one version: what it has not sent yet, any change ends.
 
 from collections.abc import Awaitable, Callable
 
+from dispatcher.work import LegWork
 from reminders.errors import CoordinationUnavailable
 from reminders.lifecycle.grouping import fences_of
 from reminders.model.entry import DueEntry, Fate, Kind, Origin
@@ -22,12 +23,20 @@ from reminders.ports import Store
 
 Finish = Callable[[str], Awaitable[object]]
 """Completes a change of that reminder that stopped half-way; does nothing if there is none."""
+Disabled = Callable[[LegWork], str | None]
+"""Why nothing is sent to a leg's endpoint now: a stable word (`health`). Reads nothing."""
+
+
+def healthy(leg: LegWork) -> None:
+    """Whatever it is."""
+    del leg
 
 
 class RecordGate:
-    """Reads the record before a later attempt."""
+    """Reads the record before a later attempt; knows which endpoints are disabled."""
 
-    def __init__(self, store: Store, finish: Finish) -> None:
+    def __init__(self, store: Store, finish: Finish, disabled: Disabled = healthy) -> None:
+        self.disabled = disabled
         self._store = store
         self._finish = finish
 
@@ -41,8 +50,7 @@ class RecordGate:
                 raise CoordinationUnavailable(operation="finish a change")  # the next one began
         if stored is None:
             return "orphan"
-        replay = entry.leg.replay if entry.leg is not None else None
-        if replay is not None and replay.forced:
+        if entry.replay is not None and entry.replay.forced:
             return None
         if (await fences_of(self._store.fences, [entry])).stops(entry):
             return "cancelled"
@@ -55,14 +63,14 @@ class RecordGate:
 
 
 def _objection(record: Record, entry: DueEntry) -> str | None:
-    if record.status in (Status.CANCELLED, Status.FAILED):
+    if record.over is not None:
         return "cancelled"
     origin = entry.occurrence.origin if entry.occurrence else Origin.SCHEDULE
     if record.status is Status.PAUSED and not (
         origin is Origin.TRIGGER and entry.version == record.version
     ):
         return "paused"
-    replayed = entry.leg is not None and entry.leg.replay is not None
+    replayed = entry.replay is not None
     if origin is Origin.BACKFILL and entry.kind is not Kind.RETRY and not replayed:
         return "outdated" if entry.version < record.version else None
     silenced = any(

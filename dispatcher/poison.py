@@ -11,19 +11,22 @@ the trailing scan decides: it hands a row that is sound on again, and ends one t
 Attempts that take the process down are counted apart, in the ledger: see `decision`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 import structlog
 from opentelemetry import metrics
 
 from dispatcher import rows
+from dispatcher.fanout import Fanouts
 from dispatcher.insistence import Insistence
+from dispatcher.receivers import Receivers
 from dispatcher.settings import DispatcherSettings
 from dispatcher.work import LegWork, Work
-from reminders.lifecycle.endings import ended_row
+from reminders.lifecycle.endings import ended_row, write_ends
 from reminders.model.codec import decode_body, decode_entry
-from reminders.model.entry import DueEntry, Leg
+from reminders.model.entry import DueEntry, Kind, Occurrence
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.platform import Platform
 from reminders.ports import Job
@@ -31,6 +34,9 @@ from reminders.ports import Job
 REASON = "poison"
 REMEMBERED = 10_000
 """Jobs whose failures are known; the oldest are forgotten above it."""
+
+Tell = Callable[[str, dict[str, str]], None]
+"""Told the namespace of a job that is given up, empty where it is not known, and what it was."""
 
 log = structlog.get_logger()
 _given_up = metrics.get_meter("tocsin.dispatcher").create_counter(
@@ -41,9 +47,21 @@ _given_up = metrics.get_meter("tocsin.dispatcher").create_counter(
 class Poison:
     """Counts failures of this process, and ends what fails too often."""
 
-    def __init__(self, platform: Platform, settings: DispatcherSettings, alone_from: int) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        settings: DispatcherSettings,
+        fanouts: Fanouts,
+        alone_from: int,
+        *,
+        tell: Tell | None = None,
+    ) -> None:
+        """`tell`: the operator."""
+        self._tell = tell
         self._store = platform.store
         self._clock = platform.clock
+        self._fanouts = fanouts
+        self._receivers = Receivers(platform)
         self._most = settings.max_failures
         self._alone_from = alone_from
         self._failures: dict[tuple[int, str], int] = {}
@@ -76,21 +94,42 @@ class Poison:
     async def _end(self, job: Job, entry: DueEntry) -> None:
         now = self._clock.now()
         try:
-            ended = await self._ended(job, entry)
-            if ended:
-                await self._insist(self._store.ledger.write, ended, at=now)
+            await self._record(job, entry, now)
         except Exception:  # what made the job raise may be in the way here as well
             log.exception("job.unrecorded", entry_id=entry.key.entry_id)
         await self._insist(self._store.due.handled, [entry], at=now)
 
-    async def _ended(self, job: Job, entry: DueEntry) -> list[LedgerRow]:
-        """A row for each leg that has not ended; one for the occurrence if its legs are unknown."""
-        if entry.occurrence is None:
-            return []
-        legs = _legs(job, entry)
-        if not legs:
+    async def _record(self, job: Job, entry: DueEntry, now: datetime) -> None:
+        if entry.occurrence is None or entry.kind is Kind.TALLY:
+            return
+        work = _work(job, entry, entry.occurrence)
+        if entry.page is not None:
+            if work is not None:
+                await self._fanouts.give_up(work)
+            return
+        ended = await self._ended(work)
+        if ended is None:
+            known = await self._insist(
+                self._store.ledger.read, entry.reminder_id, entry.occurrence_id
+            )
+            if known is not None and known.fanout is not None:
+                return  # its pages are on their way
             failed = OccurrenceStatus.FAILED
-            return [ended_row(entry, entry.occurrence, failed, REASON, claimed_at=job.claimed_at)]
+            row = ended_row(
+                entry, entry.occurrence, failed, REASON, claimed_at=job.claimed_at
+            )
+            ended = [row]
+        if ended:
+            await self._insist(write_ends, self._store, ended, at=now)
+
+    async def _ended(self, work: Work | None) -> list[LedgerRow] | None:
+        """A row for each leg that has not ended; None if its legs are unknown."""
+        try:
+            legs = await self._receivers.legs(work) if work is not None else []
+        except LookupError:
+            legs = []
+        if not legs:
+            return None
         found = [(leg, await self._row(leg)) for leg in legs]
         return [
             rows.given_up(leg, row, REASON)
@@ -99,14 +138,7 @@ class Poison:
         ]
 
     async def _row(self, leg: LegWork) -> LedgerRow:
-        occurrence_id = leg.work.occurrence.occurrence_id
-        row = await self._insist(
-            self._store.ledger.read,
-            leg.work.entry.reminder_id,
-            occurrence_id,
-            leg.channel.channel_id,
-            leg.target,
-        )
+        row = await self._insist(self._store.ledger.read, *leg.place)
         return row if row is not None else rows.blank(leg)
 
     def _alarm(self, job: Job, kind: str, entry: DueEntry | None = None) -> None:
@@ -120,26 +152,19 @@ class Poison:
             entry_id=entry.key.entry_id if entry is not None else "",
             reminder_id=entry.reminder_id if entry is not None else "",
         )
+        if self._tell is not None:
+            sample = {"kind": kind, "shard": str(job.shard), "jobId": job.job_id}
+            if entry is not None:
+                sample |= {"reminderId": entry.reminder_id, "occurrenceId": entry.occurrence_id}
+            self._tell(entry.namespace if entry is not None else "", sample)
 
 
-def _legs(job: Job, entry: DueEntry) -> Sequence[LegWork]:
-    """Empty where the body can't be had or read, or does not fit the entry."""
-    if entry.occurrence is None or not entry.body:
-        return []
+def _work(job: Job, entry: DueEntry, occurrence: Occurrence) -> Work | None:
+    """None where the body can't be had or read."""
+    if not entry.body:
+        return None
     try:
         body = decode_body(entry.body)
     except msgspec.DecodeError:
-        return []
-    work = Work(job=job, entry=entry, occurrence=entry.occurrence, raw_body=entry.body, body=body)
-    channels = {each.channel_id: each for each in body.channels}
-    legs: list[Leg] = [leg for leg in work.legs() if leg.channel_id in channels]
-    return [
-        LegWork(
-            work=work,
-            channel=channels[leg.channel_id],
-            target=leg.target,
-            attempt=leg.attempt,
-            replay=leg.replay,
-        )
-        for leg in legs
-    ]
+        return None
+    return Work(job=job, entry=entry, occurrence=occurrence, raw_body=entry.body, body=body)

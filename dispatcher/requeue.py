@@ -1,4 +1,4 @@
-"""What comes back later: retries and parked deliveries, as due entries.
+"""What comes back later: retries, parked deliveries and what quiet hours put off, as due entries.
 
 Both carry the leg, its attempt and the body itself (the live entry may be gone by then). Their
 entry ids name the leg and the attempt, and a retry's time is recorded, so a repeat writes the same
@@ -6,22 +6,31 @@ row. Where the time differs nevertheless (a parked job, a repeat long after), tw
 for one attempt: both read the ledger, and the second is suppressed.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import structlog
 from msgspec.structs import replace
 
+from dispatcher import rows
 from dispatcher.retry import share
 from dispatcher.settings import DispatcherSettings
+from dispatcher.standing import BUSY, TurnedAway
 from dispatcher.work import LegWork
 from reminders.buckets import MINUTE, parked_entry_id, retry_entry_id
+from reminders.errors import StoreUnavailable
+from reminders.lifecycle.grouping import CLOCKS_APART
 from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.writing import EntryWriter, stamp_of
-from reminders.model.entry import DueEntry, DueKey, Kind, Leg
+from reminders.model.entry import DueEntry, DueKey, Kind, Leg, Origin
+from reminders.model.ledger import LedgerRow
 from reminders.platform import Platform
 
 AHEAD = timedelta(seconds=1)
 """Where an entry is put whose own minute may be settled."""
 MAX_DOUBLINGS = 4
+
+log = structlog.get_logger()
 
 
 class Requeue:
@@ -29,21 +38,51 @@ class Requeue:
 
     def __init__(self, platform: Platform, settings: DispatcherSettings) -> None:
         self._due = platform.store.due
+        self._ledger = platform.store.ledger
         self._clock = platform.clock
         self._grace = platform.limits.grace
         self._park_for = settings.park_for
+        self._schedule = settings.retry_schedule
         self._writer = EntryWriter(platform)
 
-    async def retry(self, leg: LegWork, attempt: int, at: datetime) -> None:
-        """Has that attempt made at the recorded time."""
-        await self._put(retry_entry(leg, attempt, at))
+    async def again(self, leg: LegWork, row: LedgerRow) -> None:
+        """Has the next attempt made at the recorded time, if there is to be one."""
+        if row.next_attempt_at is not None:
+            await self._put(following_entry(leg, row, row.next_attempt_at))
 
-    async def park(self, leg: LegWork) -> None:
-        """Has the same attempt made a little later."""
-        parked = leg.work.entry.parked
-        wait = self._park_for * (1 << min(parked, MAX_DOUBLINGS))
-        at = self._clock.now() + wait * share(leg.delivery_key, parked)
-        await self._put(parked_entry(leg, instant_ms(at)))
+    async def park(self, leg: LegWork, turned: TurnedAway = BUSY) -> None:
+        """Has the same attempt made later."""
+        now = self._clock.now()
+        at = now + parking(leg, turned, self._park_for, self._schedule)
+        entry = parked_entry(leg, instant_ms(at))
+        if leg.target:
+            await self._count(leg, entry, now)
+        await self._put(entry)
+        await self._note(leg, entry, now)
+
+    async def _count(self, leg: LegWork, entry: DueEntry, since: datetime) -> None:
+        """On record before it waits: a fan-out has not ended while one of its deliveries waits, and
+        a page that comes again must not send what waits already.
+        """
+        known = leg.found if leg.looked else await self._ledger.read(*leg.place)
+        row = rows.parked(leg, known or rows.blank(leg), entry)
+        if row is not None:
+            await self._ledger.write([row], at=since - CLOCKS_APART)
+
+    async def _note(self, leg: LegWork, entry: DueEntry, since: datetime) -> None:
+        """Where it waits, on record: else nobody would find it before its time. It may fail. The
+        stamp is before that of any attempt to come, by whatever process's clock.
+        """
+        work = leg.work
+        if leg.target or leg.replay is not None or work.occurrence.origin is Origin.BACKFILL:
+            return
+        try:
+            known = None if work.first_hand else await self._ledger.read(*leg.place)
+            row = rows.parked(leg, known or rows.blank(leg), entry)
+            if row is not None:
+                await self._ledger.write([row], at=since - CLOCKS_APART)
+        except StoreUnavailable as error:
+            log.warning("parking.unnoted", entry_id=entry.key.entry_id, operation=error.operation)
 
     async def _put(self, entry: DueEntry) -> None:
         now = self._clock.now()
@@ -56,20 +95,49 @@ class Requeue:
         await self._writer.put([entry], stamp=stamp_of(now))
 
 
+def parking(
+    leg: LegWork, turned: TurnedAway, park_for: timedelta, schedule: Sequence[timedelta]
+) -> timedelta:
+    """For how long it is parked: back-off with jitter, so that many do not come back at once.
+
+    A time that was named for this one is kept to: `rate`, `asked`. A breaker that stays open longer
+    than the back-off is waited for, but never longer than the retries of a delivery that failed as
+    often as this one was parked: so a breaker delays nothing more than its destination's failures
+    would have.
+    """
+    parked = leg.work.entry.parked
+    drawn = share(leg.delivery_key, parked)
+    backoff = park_for * (1 << min(parked, MAX_DOUBLINGS)) * drawn
+    named = timedelta(seconds=turned.wait_s)
+    if turned.reason == "rate":
+        return named
+    if turned.reason == "asked":
+        return named * (1 + (drawn - 0.5) / 5)
+    schedule = leg.work.body.retry.schedule or schedule
+    longest = schedule[min(leg.attempt - leg.before + parked, len(schedule) - 1)]
+    return max(backoff, min(named * (0.5 + drawn), longest))
+
+
 def retry_entry(leg: LegWork, attempt: int, at: datetime) -> DueEntry:
     """The entry of a later attempt."""
     return _entry(leg, Kind.RETRY, attempt, 0, at)
 
 
+def following_entry(leg: LegWork, row: LedgerRow, at: datetime) -> DueEntry:
+    """The entry of the attempt after those on record: a retry, or one that quiet hours put off."""
+    kind = Kind.PARKED if row.parked else Kind.RETRY
+    return _entry(leg, kind, row.attempt_count + 1, row.parked, at)
+
+
 def parked_entry(leg: LegWork, at: datetime) -> DueEntry:
-    """The entry of an attempt that found no place in time."""
+    """The entry of an attempt whose destination could not be tried in time."""
     return _entry(leg, Kind.PARKED, leg.attempt, leg.work.entry.parked + 1, at)
 
 
 def _entry(leg: LegWork, kind: Kind, attempt: int, parked: int, at: datetime) -> DueEntry:
     entry, channel_id = leg.work.entry, leg.channel.channel_id
     entry_id = retry_entry_id(
-        entry.reminder_id, leg.work.occurrence.occurrence_id, channel_id, attempt
+        entry.reminder_id, leg.work.occurrence.occurrence_id, channel_id, attempt, leg.target
     )
     if parked:
         entry_id = parked_entry_id(entry_id, parked)
@@ -83,4 +151,5 @@ def _entry(leg: LegWork, kind: Kind, attempt: int, parked: int, at: datetime) ->
         leg=Leg(channel_id=channel_id, target=leg.target, attempt=attempt, replay=leg.replay),
         parked=parked,
         body=leg.work.raw_body,
+        page=None,
     )

@@ -10,6 +10,7 @@ from dispatcher.decision import OUTCOME_UNKNOWN, spent
 from dispatcher.retry import next_attempt_at, refusal
 from dispatcher.work import LegWork
 from reminders.model.definition import RETRY_SCHEDULE
+from reminders.model.entry import DueEntry
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow
 
 KEPT_ATTEMPTS = 20
@@ -21,6 +22,10 @@ _STATUS_OF = {
     "rescheduled": DeliveryStatus.CANCELLED,
     "orphan": DeliveryStatus.CANCELLED,
     "outdated": DeliveryStatus.CANCELLED,
+    "opted_out": DeliveryStatus.CANCELLED,
+    "quiet_hours": DeliveryStatus.CANCELLED,
+    "unsubscribed": DeliveryStatus.CANCELLED,
+    "subscriber_paused": DeliveryStatus.CANCELLED,
 }
 """How a leg ends, by the reason. Others: failed."""
 
@@ -41,6 +46,28 @@ def blank(leg: LegWork) -> LedgerRow:
     )
 
 
+def parked(leg: LegWork, row: LedgerRow, entry: DueEntry) -> LedgerRow | None:
+    """Where the attempt waits, for a cancel and for people who ask. None: the row tells of
+    something else by now.
+    """
+    waits = row.delivery in (DeliveryStatus.PENDING, DeliveryStatus.RETRYING)
+    if not waits or row.attempt_count + 1 != leg.attempt:
+        return None
+    return replace(row, reason="", next_attempt_at=entry.key.ring_at, parked=entry.parked)
+
+
+def waiting(leg: LegWork, row: LedgerRow, attempt: int, reason: str, until: datetime) -> LedgerRow:
+    """Of a leg whose next attempt, that one, is put off by the receiver; it uses up nothing."""
+    return replace(
+        row,
+        delivery=DeliveryStatus.RETRYING if row.attempts else DeliveryStatus.PENDING,
+        attempt_count=attempt - 1,
+        reason=reason,
+        next_attempt_at=until,
+        parked=leg.work.entry.parked + 1,
+    )
+
+
 def unknown(leg: LegWork, row: LedgerRow, number: int, at: datetime) -> LedgerRow:
     """Before a send that may be a repeat: the attempt whose outcome nobody saw."""
     attempt = Attempt(
@@ -51,23 +78,27 @@ def unknown(leg: LegWork, row: LedgerRow, number: int, at: datetime) -> LedgerRo
         delivery=DeliveryStatus.SENDING,
         attempts=(*row.attempts, attempt)[-KEPT_ATTEMPTS:],
         attempt_count=number,
+        reason="",
         next_attempt_at=None,
+        parked=0,
     )
 
 
-def ended(row: LedgerRow, reason: str) -> LedgerRow:
-    """Of a leg that is given up without a further attempt."""
-    status = _STATUS_OF.get(reason, DeliveryStatus.FAILED)
-    return replace(row, delivery=status, reason=reason, next_attempt_at=None)
+def ended(row: LedgerRow, reason: str, status: DeliveryStatus | None = None) -> LedgerRow:
+    """Of a leg that is given up without a further attempt. `status`: None if the reason tells."""
+    status = status or _STATUS_OF.get(reason, DeliveryStatus.FAILED)
+    return replace(row, delivery=status, reason=reason, next_attempt_at=None, parked=0)
 
 
-def given_up(leg: LegWork, row: LedgerRow, reason: str) -> LedgerRow:
+def given_up(
+    leg: LegWork, row: LedgerRow, reason: str, status: DeliveryStatus | None = None
+) -> LedgerRow:
     """As `ended`; but a delivery that was taken stays so, whatever becomes of its replay."""
     if leg.replay is not None:
         stood = DeliveryStatus(leg.replay.stood)
         if stood in (DeliveryStatus.DELIVERED, DeliveryStatus.CONFIRMED):
-            return replace(row, delivery=stood, reason="", next_attempt_at=None)
-    return ended(row, reason)
+            return replace(row, delivery=stood, reason="", next_attempt_at=None, parked=0)
+    return ended(row, reason, status)
 
 
 def _replay_id(leg: LegWork) -> str:
@@ -99,14 +130,17 @@ def attempted(
         attempts=(*row.attempts, attempt)[-KEPT_ATTEMPTS:],
         attempt_count=number,
         provider_event_id=result.provider_event_id or row.provider_event_id,
+        reason="",
         next_attempt_at=None,
+        parked=0,
     )
     if result.outcome is Outcome.OK:
         status = DeliveryStatus.CONFIRMED if result.acknowledged else DeliveryStatus.DELIVERED
         acknowledged = result.acknowledged or row.acknowledged
         return replace(row, delivery=status, reason="", acknowledged=acknowledged)
     if result.outcome is Outcome.PERMANENT:
-        return given_up(leg, row, result.error_class)
+        # A provider's word may be one of ours: Twilio's for who texted STOP is `opted_out`.
+        return given_up(leg, row, result.error_class, DeliveryStatus.FAILED)
     again_at = next_attempt_at(
         leg.delivery_key,
         number - leg.before,

@@ -6,15 +6,18 @@ from collections.abc import Awaitable, Callable
 import structlog
 from msgspec import Struct
 
+from dispatcher.fanout import Fanouts
 from dispatcher.gate import Finish
 from dispatcher.insistence import Insistence
 from dispatcher.leg import LegRunner
+from dispatcher.receivers import Receivers
 from dispatcher.settler import LegEnd, Settler
+from dispatcher.tally import Tallies
 from dispatcher.work import LegWork, Work
-from reminders.lifecycle.endings import ended_row
+from reminders.lifecycle.endings import ended_row, write_ends
 from reminders.lifecycle.planning import body_of
 from reminders.model.codec import decode_body, decode_entry, encode
-from reminders.model.entry import DueEntry, Kind, Leg, Occurrence
+from reminders.model.entry import DueEntry, Kind, Occurrence
 from reminders.model.ledger import OccurrenceStatus
 from reminders.platform import Platform
 from reminders.ports import Job
@@ -23,6 +26,13 @@ log = structlog.get_logger()
 
 Turn = Callable[[DueEntry], Awaitable[None]]
 """Writes the entries of a backfill's page, and the next page's."""
+
+
+class Steps(Struct, frozen=True, kw_only=True):
+    """What lifecycle does for jobs that deliver nothing themselves."""
+
+    finish: Finish
+    turn: Turn
 
 
 class Sent(Struct, frozen=True, kw_only=True):
@@ -37,14 +47,26 @@ class JobRunner:
     """Runs jobs."""
 
     def __init__(
-        self, platform: Platform, legs: LegRunner, settler: Settler, finish: Finish, turn: Turn
+        self,
+        platform: Platform,
+        legs: LegRunner,
+        fanouts: Fanouts,
+        settler: Settler,
+        steps: Steps,
+        *,
+        opened: Callable[[Job], None] = lambda _: None,
     ) -> None:
+        """`opened`: told right before a job's legs begin, each of which counts by itself."""
         self._clock = platform.clock
         self._store = platform.store
         self._legs = legs
+        self._fanouts = fanouts
+        self._tallies = Tallies(platform)
+        self._receivers = Receivers(platform)
         self._settler = settler
-        self._finish = finish
-        self._turn = turn
+        self._finish = steps.finish
+        self._turn = steps.turn
+        self._opened = opened
         self._insist = Insistence(platform.clock)
 
     async def run(self, job: Job) -> Sent:
@@ -55,6 +77,9 @@ class JobRunner:
             return Sent(entry=entry, end=None)
         if entry.kind is Kind.BACKFILL:
             await self._insist(self._turn, entry)
+            return Sent(entry=entry, end=None)
+        if entry.kind is Kind.TALLY:
+            await self._tallies.count(job, entry)
             return Sent(entry=entry, end=None)
         return Sent(entry=entry, end=await self._deliver(job, entry))
 
@@ -73,38 +98,32 @@ class JobRunner:
             raw_body=raw_body,
             body=decode_body(raw_body),
         )
-        legs = work.legs()
+        if work.fans_out:
+            await self._fanouts.begin(work)
+            return None
+        if entry.page is not None:
+            self._opened(job)  # `dispatcher.room` bounds pages
+            await self._fanouts.turn(work)
+            return None
+        legs = await self._receivers.legs(work)
+        self._opened(job)
         if len(legs) == 1:
-            return await self._leg(work, legs[0])
+            return await self._legs.run(legs[0])
         # Each to its end, whatever happens to the others: an attempt can't be taken back.
-        ends = await asyncio.gather(
-            *(self._recorded(work, leg) for leg in legs), return_exceptions=True
-        )
+        ends = await asyncio.gather(*(self._recorded(leg) for leg in legs), return_exceptions=True)
         for end in ends:
             if end is not None:
                 raise end
         return None
 
-    async def _recorded(self, work: Work, leg: Leg) -> None:
+    async def _recorded(self, leg: LegWork) -> None:
         """One of several: a slow one must not keep the others' outcomes from the ledger."""
-        end = await self._leg(work, leg)
+        end = await self._legs.run(leg)
         if end is not None:
             await self._settler.record(end)
 
-    async def _leg(self, work: Work, leg: Leg) -> LegEnd | None:
-        channel = next(each for each in work.body.channels if each.channel_id == leg.channel_id)
-        return await self._legs.run(
-            LegWork(
-                work=work,
-                channel=channel,
-                target=leg.target,
-                attempt=leg.attempt,
-                replay=leg.replay,
-            )
-        )
-
     async def _body(self, entry: DueEntry) -> bytes | None:
-        if entry.kind in (Kind.BACKFILLED, Kind.REPLAY):  # has no live entry, but its record
+        if entry.kind in (Kind.BACKFILLED, Kind.REPLAY, Kind.FANOUT):  # no live entry, but a record
             stored = await self._insist(self._store.records.read, entry.reminder_id)
             return encode(body_of(stored.record.definition)) if stored is not None else None
         return await self._insist(self._store.records.body, entry.reminder_id, entry.key.entry_id)
@@ -118,4 +137,4 @@ class JobRunner:
         log.error("delivery.body_missing", entry_id=entry.key.entry_id)
         failed = OccurrenceStatus.FAILED
         row = ended_row(entry, occurrence, failed, "body_missing", claimed_at=job.claimed_at)
-        await self._insist(self._store.ledger.write, [row], at=self._clock.now())
+        await self._insist(write_ends, self._store, [row], at=self._clock.now())

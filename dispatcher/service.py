@@ -9,18 +9,22 @@ import structlog
 
 from dispatcher.acknowledger import Acknowledger
 from dispatcher.channels import Senders
-from dispatcher.destinations import Destinations
+from dispatcher.destinations import Destinations, Limits
+from dispatcher.events import Events
+from dispatcher.fanout import Fanouts
 from dispatcher.flights import Flights
 from dispatcher.gate import Finish, RecordGate
+from dispatcher.health import Health
 from dispatcher.leg import LegRunner
 from dispatcher.poison import Poison
-from dispatcher.runner import JobRunner, Turn
+from dispatcher.runner import JobRunner, Steps, Turn
 from dispatcher.settings import DispatcherSettings
-from dispatcher.settler import Settlement, Settler
+from dispatcher.settler import LegEnd, Settlement, Settler
+from dispatcher.standing import Standings
 from dispatcher.telemetry import Reporter
 from reminders.errors import CoordinationUnavailable
 from reminders.platform import Platform
-from reminders.ports import Job
+from reminders.ports import Clock, Job
 
 AGAIN = timedelta(seconds=1)
 """Between tries while Redis does not answer or the clock is out of bounds."""
@@ -46,24 +50,48 @@ class Dispatcher:
         finish: Finish,
         turn: Turn,
         senders: Senders,
+        *,
+        events: Events | None = None,
     ) -> None:
+        """`events`: None: the operator is told nothing."""
         self._clock = platform.clock
         self._jobs = platform.coordination.jobs
         self._shards: Sequence[int] = range(platform.limits.shards)
         self._settings = settings
-        self._destinations = Destinations(
-            places=settings.per_destination, max_wait=settings.max_wait
+        self._events = events
+        self._health = Health(
+            platform,
+            disable_after=settings.disable_after,
+            announce=events.disabled if events is not None else None,
         )
-        gate = RecordGate(platform.store, finish)
+        gate = RecordGate(platform.store, finish, self._health.objection)
         reporter = Reporter()
+        self._destinations = destinations_of(platform.clock, settings, reporter)
         legs = LegRunner(platform, settings, senders, gate, self._destinations, reporter)
-        self._flights = Flights(settings.max_in_flight, settings.max_unsettled)
-        self._settler = Settler(platform, settings, reporter, sending=lambda: self._flights.sending)
-        self._runner = JobRunner(platform, legs, self._settler, finish, turn)
-        self._poison = Poison(platform, settings, ALONE_FROM)
+        self._flights = Flights(self._destinations, settings.max_unsettled)
+        self._settler = Settler(
+            platform,
+            settings,
+            reporter,
+            sending=lambda: self._flights.sending,
+            noticed=self._noticed,
+        )
+        fanouts = Fanouts(platform, settings, legs, gate, self._settler)
+        steps, opened = Steps(finish=finish, turn=turn), self._flights.opened
+        self._runner = JobRunner(
+            platform, legs, fanouts, self._settler, steps, opened=opened
+        )
+        tell = events.poisoned if events is not None else None
+        self._poison = Poison(platform, settings, fanouts, ALONE_FROM, tell=tell)
         self._acknowledger = Acknowledger(self._jobs, self._clock)
         self._problem: str | None = "starting"
         self._reading = False
+
+    def _noticed(self, ends: Sequence[LegEnd]) -> None:
+        """What is on record."""
+        self._health.observe(ends)
+        if self._events is not None:
+            self._events.observe(ends)
 
     def problems(self) -> Sequence[str]:
         """Why it must not be given work now; empty if it may."""
@@ -76,13 +104,19 @@ class Dispatcher:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop`; then what runs is finished, within bounds, and the rest left for others."""
+        await self._health.read()
         async with asyncio.TaskGroup() as group:
             loops = [
                 group.create_task(self._recover(group), name="dispatcher-recover"),
                 group.create_task(self._keep(), name="dispatcher-keep"),
                 group.create_task(self._settler.run(), name="dispatcher-settle"),
+                group.create_task(self._destinations.keep_seats(), name="dispatcher-seats"),
+                group.create_task(self._destinations.keep_line(), name="dispatcher-line"),
                 group.create_task(self._acknowledger.run(), name="dispatcher-acknowledge"),
+                group.create_task(self._health.run(), name="dispatcher-health"),
             ]
+            if self._events is not None:
+                loops.append(group.create_task(self._events.run(), name="dispatcher-events"))
             await self._take(group, stop)
             self._problem = "stopping"
             loops[0].cancel()
@@ -155,7 +189,7 @@ class Dispatcher:
         if sent is None:
             await self._give_up(job)
             return
-        self._flights.sent(job)
+        self._flights.opened(job)
         self._settler.add(
             Settlement(
                 end=sent.end,
@@ -186,11 +220,10 @@ class Dispatcher:
     # --- keeping and recovering -------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Renews what runs long before others may take it, and turns away who waited too long."""
+        """Renews what runs long before others may take it."""
         every = self._settings.keep_every
         while True:
             await self._clock.sleep_until(self._clock.now() + every)
-            self._destinations.turn_away(self._settings.claim_idle / 2 - every)
             old = self._flights.untouched_since(self._clock.now() - every)
             if not old:
                 continue
@@ -247,6 +280,19 @@ class Dispatcher:
             async with asyncio.timeout(bound):
                 await self._flights.landed()
                 await self._acknowledger.emptied()
+                if self._events is not None:
+                    await self._events.tell(None)
         except TimeoutError:
             log.warning("drain.cut", jobs=len(self._flights))
             self._flights.cancel()
+
+
+def destinations_of(clock: Clock, settings: DispatcherSettings, reporter: Reporter) -> Destinations:
+    """With what it may hold, and what destinations are granted."""
+    limits = Limits(
+        seats=settings.max_in_flight,
+        max_wait=settings.max_wait,
+        longest_wait=settings.claim_idle / 2 - settings.keep_every,
+        slow_after=settings.terms.slow_after,
+    )
+    return Destinations(clock, limits, Standings(settings.terms, reporter.breaker))

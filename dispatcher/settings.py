@@ -5,6 +5,8 @@ from datetime import timedelta
 
 from msgspec import Struct, field
 
+from dispatcher.standing import Terms
+from reminders.lifecycle.health import DISABLE_AFTER
 from reminders.model.definition import RETRY_SCHEDULE
 
 
@@ -15,20 +17,21 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     """This process's name in the consumer group; never reused."""
 
     max_in_flight: int = 512
-    """Jobs taken and not sent yet. Above it nothing is read: entries wait in the stream."""
+    """Attempts under way at destinations that answer soon. Above it nothing is read: entries wait
+    in the stream. Half as many again may be under way at those that do not (`capacity`)."""
     max_unsettled: int = 8192
     """Jobs taken and not settled yet, which a crash now would repeat. Above it nothing is read."""
     settle_linger: timedelta = timedelta(milliseconds=25)
     """How long an outcome waits for others to be written with."""
     settle_within: timedelta = timedelta(seconds=1)
     """How long many sends under way may hold outcomes back."""
-    per_destination: int = 64
-    """Attempts under way at one destination, such as a host."""
+    terms: Terms = Terms()
+    """What each destination is granted."""
     max_wait: timedelta = timedelta(seconds=2)
-    """A job that would wait longer for its destination is parked at once: it would only keep
+    """An attempt that would wait longer for its destination is parked at once: it would only keep
     others out. However it looked, none waits longer than half of `claim_idle`."""
     park_for: timedelta = timedelta(seconds=5)
-    """How long a job is parked; doubles with each time, up to 16 times as long."""
+    """How long an attempt is parked at least; doubles with each time, up to 16 times as long."""
 
     retry_schedule: tuple[timedelta, ...] = RETRY_SCHEDULE
     """The longest wait before each attempt, from the first one on, where a reminder has none."""
@@ -45,6 +48,9 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     """Times that a job's handling raised while it ran alone, until it is given up."""
     drain: timedelta = timedelta(seconds=12)
     """How long `stop` waits for what runs: longer than an attempt. The rest is reclaimed."""
+
+    disable_after: timedelta = DISABLE_AFTER
+    """How long an endpoint must fail, without one success, to be disabled (`lifecycle.health`)."""
 
     @property
     def keep_every(self) -> timedelta:

@@ -17,7 +17,9 @@ from datetime import datetime, timedelta
 
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
+from dispatcher.ended import listed
 from dispatcher.facts import Fact
 from dispatcher.insistence import FIRST_WAIT, LONGEST_WAIT
 from dispatcher.requeue import Requeue
@@ -47,7 +49,7 @@ class LegEnd(Struct, frozen=True, kw_only=True):
 
     leg: LegWork
     row: LedgerRow
-    """With `next_attempt_at`, the retry's entry is written, too."""
+    """With `next_attempt_at`, the entry that comes back then is written, too."""
     fact: Fact
     ended_at: datetime
     """When the attempt, or the look that made one needless, was over."""
@@ -78,8 +80,12 @@ class Settler:
         reporter: Reporter,
         *,
         sending: Callable[[], int],
+        noticed: Callable[[Sequence[LegEnd]], None] = lambda _: None,
     ) -> None:
-        """`sending`: how many sends are under way or wait for their turn."""
+        """`sending`: how many sends are under way or wait for their turn. `noticed`: told what is
+        on record.
+        """
+        self._noticed = noticed
         self._clock = platform.clock
         self._store = platform.store
         self._requeue = Requeue(platform, settings)
@@ -89,6 +95,9 @@ class Settler:
         self._within = settings.settle_within
         self._most = settings.max_unsettled // 2
         self._waiting: deque[Settlement] = deque()
+        self._awaited = 0
+        """Ends that somebody waits for: a batch of these is not held back, as a fan-out has only so
+        many under way."""
         self._filled = asyncio.Event()
 
     def add(self, settlement: Settlement) -> None:
@@ -110,7 +119,11 @@ class Settler:
 
         now = self._clock.now()
         self.add(Settlement(end=end, entry=None, since=now, settled=settled, failed=failed))
-        await recorded
+        self._awaited += 1
+        try:
+            await recorded
+        finally:
+            self._awaited -= 1
 
     async def run(self) -> None:
         """For ever."""
@@ -137,6 +150,7 @@ class Settler:
         while (
             self._sending() >= BUSY_SENDS
             and len(self._waiting) < self._most
+            and self._awaited < BATCH
             and (now := self._clock.now()) < oldest + self._within
         ):
             await self._clock.sleep_until(now + LOOK_EVERY)
@@ -171,19 +185,26 @@ class Settler:
         """In the order that a crash may break anywhere (package docstring)."""
         ends = [each.end for each in batch if each.end is not None]
         if ends:
+            ends = await self._list(ends)
             await self._record(ends)
-            retries = (
-                self._requeue.retry(end.leg, end.row.attempt_count + 1, at)
-                for end in ends
-                if (at := end.row.next_attempt_at) is not None
-            )
-            await asyncio.gather(*retries)
+            again = (self._requeue.again(end.leg, end.row) for end in ends)
+            await asyncio.gather(*again)
         entries = [each.entry for each in batch if each.entry is not None]
         if entries:
             await self._store.due.handled(entries, at=self._clock.now())
         for each in batch:
             each.settled()
         self._reporter.report([end.fact for end in ends])
+        self._noticed(ends)
+
+    async def _list(self, ends: Sequence[LegEnd]) -> list[LegEnd]:
+        """What ended failed or expired goes into the list of those, before it is on record."""
+        marked = [listed(end.leg, end.row, end.ended_at) for end in ends]
+        found = [ended for _, ended in marked if ended is not None]
+        if not found:
+            return list(ends)
+        await self._store.ended.add(found)
+        return [replace(end, row=row) for end, (row, _) in zip(ends, marked, strict=True)]
 
     async def _record(self, ends: Sequence[LegEnd]) -> None:
         """The rows, together. What ended a while ago is stamped as of then, one by one: a process

@@ -7,8 +7,10 @@ import structlog
 from msgspec.structs import asdict
 from opentelemetry import metrics
 
+from dispatcher.breaker import BreakerState
 from dispatcher.channels import Outcome
 from dispatcher.facts import Event, Fact
+from dispatcher.standing import Change
 
 _BUCKETS_S = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
@@ -52,14 +54,25 @@ class Reporter:
             Event.SUPPRESSED: ("tocsin_duplicates_suppressed", "Jobs for what was done already"),
             Event.OUTCOME_UNKNOWN: ("tocsin_delivery_repeats", "Attempts that may be repeats"),
             Event.REQUEUED: ("tocsin_delivery_requeued", "Retries written again after a crash"),
-            Event.PARKED: ("tocsin_delivery_parked", "Deliveries that found no place in time"),
+            Event.PARKED: ("tocsin_delivery_parked", "Deliveries put off, by reason"),
+            Event.WAITING: ("tocsin_delivery_waiting", "Deliveries that quiet hours put off"),
             Event.ENDED: ("tocsin_delivery_ended", "Deliveries given up, by reason"),
             Event.POISONED: ("tocsin_delivery_poison", "Deliveries that took processes down"),
         }
+        self._breakers = meter.create_counter(
+            "tocsin_destination_breakers",
+            description="Circuit breakers of destinations that opened, half-opened and closed",
+        )
         self._counters = {
             event: meter.create_counter(name, description=description)
             for event, (name, description) in counters.items()
         }
+
+    def breaker(self, change: Change) -> None:
+        """One has moved."""
+        self._breakers.add(1, {"state": change.state.value})
+        said = self._log.warning if change.state is BreakerState.OPEN else self._log.info
+        said("destination.breaker", **asdict(change))
 
     def report(self, facts: Sequence[Fact]) -> None:
         """Facts in their order; attempts of one kind are counted together, which is cheaper."""

@@ -7,6 +7,8 @@ from msgspec import Struct
 from reminders.delivery_key import delivery_key
 from reminders.model.definition import Channel
 from reminders.model.entry import Body, DueEntry, Kind, Leg, Occurrence, Replay
+from reminders.model.ledger import LedgerRow, Place
+from reminders.model.subscriber import Subscriber
 from reminders.ports import Job
 
 
@@ -30,11 +32,27 @@ class Work(Struct, frozen=True, kw_only=True):
         """A first send that nobody can have begun: goes out without reading anything."""
         return self.entry.kind is Kind.OCCURRENCE and not self.given_before
 
+    @property
+    def fans_out(self) -> bool:
+        """It is an occurrence of a topic's reminder: pages of its subscribers follow from it."""
+        return bool(self.body.topic_id) and self.entry.leg is None and self.entry.page is None
+
     def legs(self) -> list[Leg]:
         """What is to be attempted: every channel of an occurrence, or the one leg of a retry."""
         if self.entry.leg is not None:
             return [self.entry.leg]
         return [Leg(channel_id=each.channel_id, attempt=1) for each in self.body.channels]
+
+    def to(self, leg: Leg, channel: Channel, subscriber: Subscriber | None = None) -> "LegWork":
+        """A leg of it, over that channel."""
+        return LegWork(
+            work=self,
+            channel=channel,
+            target=leg.target,
+            attempt=leg.attempt,
+            replay=leg.replay,
+            subscriber=subscriber,
+        )
 
 
 class LegWork(Struct, frozen=True, kw_only=True, dict=True):
@@ -46,6 +64,21 @@ class LegWork(Struct, frozen=True, kw_only=True, dict=True):
     attempt: int
     """The attempt that the job is for."""
     replay: Replay | None = None
+    subscriber: Subscriber | None = None
+    """Whom it is for, where it is for a topic's subscriber who is still there."""
+    stopped: str = ""
+    """Why it must not be sent, whatever the record says: a stable word."""
+    looked: bool = False
+    """Somebody has looked into the ledger already, and `found` this."""
+    found: LedgerRow | None = None
+    locale: str = ""
+    """Of the receiver, by the recipient record; empty: not known."""
+
+    @property
+    def place(self) -> Place:
+        """Its key in the ledger."""
+        entry, occurrence = self.work.entry, self.work.occurrence
+        return entry.reminder_id, occurrence.occurrence_id, self.channel.channel_id, self.target
 
     @property
     def before(self) -> int:
@@ -55,10 +88,4 @@ class LegWork(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def delivery_key(self) -> str:
         """The same for all attempts."""
-        entry = self.work.entry
-        return delivery_key(
-            entry.reminder_id,
-            self.work.occurrence.occurrence_id,
-            self.channel.channel_id,
-            self.target,
-        )
+        return delivery_key(*self.place)

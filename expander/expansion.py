@@ -186,7 +186,7 @@ class Expansion:
         again = await self._store.records.read(record.reminder_id)
         if again is None or again.change is not None or again.record.version != record.version:
             return False
-        await self._store.users.add(following, record.definition.user_id, stamp=record.stamp)
+        await self._store.users.add(following, record.definition.audience, stamp=record.stamp)
         await self._writer.put(following, stamp=record.stamp, known_at=known_at)
         return True
 
@@ -204,7 +204,7 @@ class Expansion:
             state = await self._store.due.read(entry.key)
             whole = self._planner.whole(record, entry)
             if state is None:
-                await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
+                await self._store.users.add([whole], record.definition.audience, stamp=record.stamp)
                 await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
             elif state.handled_at is None and state.fate is None:
                 await self._writer.move_late([whole])

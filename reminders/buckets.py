@@ -20,19 +20,45 @@ def minute_of(at: datetime) -> datetime:
     return at.replace(second=0, microsecond=0)
 
 
+def hour_of(at: datetime) -> datetime:
+    """The UTC hour that holds `at`."""
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
 def occurrence_entry_id(reminder_id: str, occurrence_id: str, version: int) -> str:
     """Sorts by local time within a reminder; another version is another entry."""
     return f"{reminder_id}.{occurrence_id}.v{version}"
 
 
-def retry_entry_id(reminder_id: str, occurrence_id: str, channel_id: str, attempt: int) -> str:
-    """The same for every repeat of the same retry."""
-    return f"{reminder_id}.{occurrence_id}.{channel_id}.a{attempt}"
+def retry_entry_id(
+    reminder_id: str, occurrence_id: str, channel_id: str, attempt: int, target: str = ""
+) -> str:
+    """The same for every repeat of the same retry. `target`: the subscriber of a topic."""
+    return f"{reminder_id}.{occurrence_id}.{_receiver(channel_id, target)}.a{attempt}"
 
 
-def replay_entry_id(reminder_id: str, occurrence_id: str, channel_id: str, replay_id: str) -> str:
+def replay_entry_id(
+    reminder_id: str, occurrence_id: str, channel_id: str, replay_id: str, target: str = ""
+) -> str:
     """The same for every repeat of the same replay."""
-    return f"{reminder_id}.{occurrence_id}.{channel_id}.r{replay_id}"
+    return f"{reminder_id}.{occurrence_id}.{_receiver(channel_id, target)}.r{replay_id}"
+
+
+def _receiver(channel_id: str, target: str) -> str:
+    return f"{channel_id}/{target}" if target else channel_id
+
+
+def fanout_entry_id(
+    reminder_id: str, occurrence_id: str, bucket: int, page: int, replay_id: str = ""
+) -> str:
+    """A page of a fan-out, or of the replay of one; the same for whoever writes it again."""
+    replayed = f".r{replay_id}" if replay_id else ""
+    return f"{reminder_id}.{occurrence_id}.f{bucket}.{page}{replayed}"
+
+
+def tally_entry_id(reminder_id: str, occurrence_id: str, at_ms: int) -> str:
+    """A count of a fan-out. `at_ms`: when, in ms since 1970."""
+    return f"{reminder_id}.{occurrence_id}.tally.{at_ms}"
 
 
 def parked_entry_id(entry_id: str, counter: int) -> str:

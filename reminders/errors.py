@@ -1,7 +1,7 @@
 """The errors that callers can meet: fields, which the edges turn into status and details."""
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,44 @@ class NotFound(TocsinError):
 
 
 @dataclass(eq=False)
+class RecipientNotFound(TocsinError):
+    """This namespace has no record of the user."""
+
+    reason = "RECIPIENT_NOT_FOUND"
+    user_id: str = ""
+
+    def __str__(self) -> str:
+        return f"no recipient record of user {self.user_id!r} in this namespace"
+
+
+@dataclass(eq=False)
+class SubscriberNotFound(TocsinError):
+    """The topic has no such subscriber in this namespace."""
+
+    reason = "SUBSCRIBER_NOT_FOUND"
+    topic_id: str = ""
+    subscriber_id: str = ""
+
+    def __str__(self) -> str:
+        return f"topic {self.topic_id!r} has no subscriber {self.subscriber_id!r}"
+
+
+@dataclass(eq=False)
+class RotationUnderWay(TocsinError):
+    """Two secrets are valid already; nothing changed."""
+
+    reason = "ROTATION_UNDER_WAY"
+    until: datetime | None = None
+
+    def __str__(self) -> str:
+        until = self.until.isoformat() if self.until is not None else "a while ahead"
+        return (
+            f"the secret before the last is valid until {until}; rotate after that, or with an "
+            "overlap of 0, which ends all others at once"
+        )
+
+
+@dataclass(eq=False)
 class KeyConflict(TocsinError):
     """A dedup_key or request_id that stands for other content already."""
 
@@ -75,9 +113,10 @@ class VersionMismatch(TocsinError):
 
     reason = "VERSION_MISMATCH"
     actual: int = 0
+    what: str = "reminder"
 
     def __str__(self) -> str:
-        return f"the reminder is at version {self.actual}: get it and decide again"
+        return f"the {self.what} is at version {self.actual}: get it and decide again"
 
 
 @dataclass(eq=False)

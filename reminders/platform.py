@@ -24,6 +24,8 @@ class Limits(Struct, frozen=True, kw_only=True):
     """How often scanners renew their leases and look who else is there."""
     retention: timedelta = timedelta(days=90)
     """How long ended records and the ledger are kept."""
+    patience: timedelta = timedelta(seconds=5)
+    """How long a create waits for the stores, all in all. Each process may have its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,26 @@ one by `echo whsec_$(openssl rand -base64 32)`.
 
 import base64
 import binascii
+import secrets
 
 PREFIX = "whsec_"
 SHORTEST, LONGEST = 24, 64
 """In bytes."""
+MADE_BYTES = 32
+
+
+class SecretText(str):
+    """A secret as it is written. Its `repr` hides it, so logs and errors can't show it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"'{PREFIX}…'"
+
+
+def new_secret() -> SecretText:
+    """One that nobody knows yet."""
+    return SecretText(PREFIX + base64.b64encode(secrets.token_bytes(MADE_BYTES)).decode())
 
 
 def key_of(secret: str) -> bytes:

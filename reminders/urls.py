@@ -74,7 +74,7 @@ RESERVED_HEADERS = frozenset(
     (
         # ours
         *("content-type", "user-agent", "webhook-id", "webhook-timestamp", "webhook-signature"),
-        *("x-event-id", "x-signature", "x-tocsin-replay"),
+        *("x-event-id", "x-signature", "x-tocsin-replay", "x-tocsin-subscriber"),
         # of the connection, not of the request (RFC 9110 7.6.1), or computed from the request
         *("connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect"),
         *("host", "content-length", "content-encoding", "accept-encoding"),

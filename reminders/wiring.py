@@ -11,12 +11,13 @@ from datetime import timedelta
 import structlog
 import tenacity
 
+from reminders.config.agreed import limits_of
 from reminders.config.settings import Settings
 from reminders.coordination.adapter import RedisCoordination
 from reminders.coordination.connection import Lives
 from reminders.errors import CoordinationUnavailable, Unavailable
 from reminders.findings import Finding, Severity
-from reminders.platform import Limits, Platform
+from reminders.platform import Platform
 from reminders.storage.settings import StorageSettings
 from reminders.storage.store import CassandraStore
 
@@ -29,19 +30,6 @@ PATIENCE = timedelta(seconds=60)
 
 class DangerousServerError(RuntimeError):
     """A server is set up such that reminders could be lost; the message says what to change."""
-
-
-def limits_of(settings: Settings) -> Limits:
-    """What all processes must agree about."""
-    return Limits(
-        shards=settings.shards,
-        lookahead=settings.lookahead,
-        margin=settings.void_margin,
-        grace=settings.settle_grace,
-        lease_life=settings.lease_ttl,
-        renew_every=settings.lease_renew_every,
-        retention=settings.retention,
-    )
 
 
 def storage_settings(settings: Settings) -> StorageSettings:

@@ -21,7 +21,7 @@ import structlog
 
 from reminders.buckets import MINUTE
 from reminders.lifecycle.catching_up import LATE, overtaken
-from reminders.lifecycle.endings import ended_row
+from reminders.lifecycle.endings import ended_row, write_ends
 from reminders.lifecycle.planning import body_of
 from reminders.lifecycle.reading import Finish
 from reminders.model.codec import decode_body
@@ -146,7 +146,7 @@ class Examiner:
         if stored is not None:
             occurrence = _presumed(entry)
             row = ended_row(stored.record, occurrence, OccurrenceStatus.FAILED, "unreadable")
-            await self._store.ledger.write([row], at=self._clock.now())
+            await write_ends(self._store, [row], at=self._clock.now())
         await self._store.due.expanded([entry], at=self._clock.now())  # it may be one of a rule
         return await self._close(entry, "unreadable")
 

@@ -85,7 +85,7 @@ class GroupCloser:
         rows = await self._store.ledger.page(
             entry.reminder_id, occurrence_id=entry.occurrence_id, limit=1
         )
-        return bool(rows) and rows[0].delivery is not None
+        return bool(rows) and rows[0].rang
 
     async def _close(self, states: Sequence[EntryState]) -> None:
         """On record first: what is handled is not looked at again."""

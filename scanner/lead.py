@@ -20,8 +20,9 @@ log = structlog.get_logger(__name__)
 
 CLAIM_BATCH = 200
 """Entries in one script call: it blocks the server for about 2 ms."""
-UNDER_WAY = timedelta(seconds=10)
-"""After an answer to its claim, the trailing scan leaves an entry alone for so long."""
+UNDER_WAY = timedelta(seconds=6)
+"""After an answer to its claim, the trailing scan leaves an entry alone for so long, or twice that.
+"""
 AGAIN = timedelta(milliseconds=100)
 """Between tries while Redis does not answer."""
 MAX_BACKLOG = 20_000
@@ -29,6 +30,10 @@ MAX_BACKLOG = 20_000
 CATCHING_UP = 50
 """Missed occurrences a second that do not wait for the trailing scan: a rule that rings every
 second, and all of whose missed ones ring, catches up, and what is due keeps its time."""
+REPLAYED = 100
+"""Replays a second at most, and behind all else that waits: what is on time is not delayed."""
+MOST_REPLAYS = 2_000
+"""That wait for their turn; the trailing scan brings what comes beyond."""
 REFIRED = timedelta(seconds=60)
 """After `fires` was told again of an entry, it is not told once more for so long."""
 
@@ -69,6 +74,8 @@ class Lead:
         self._metrics = metrics
         self._later = later
         self._queue: deque[Copy] = deque()
+        self._replays: deque[Copy] = deque()
+        self._replaying = Pace(platform.clock, REPLAYED)
         self._held: set[str] = set()
         self._answered = Recent(platform.clock, UNDER_WAY)
         self.refired = Recent(platform.clock, REFIRED)
@@ -102,9 +109,16 @@ class Lead:
         return entry_id in self._held or entry_id in self._answered
 
     def ring(self, copy: Copy) -> None:
-        """Its time has come: claim it next."""
-        self._queue.append(copy)
+        """Its time has come: claim it next, or behind all that is on time."""
+        lane = self._lane(copy)
+        if lane is self._replays and len(lane) >= MOST_REPLAYS:
+            self._held.discard(copy.state.entry.key.entry_id)
+            return
+        lane.append(copy)
         self._wake.set()
+
+    def _lane(self, copy: Copy) -> deque[Copy]:
+        return self._replays if copy.state.entry.kind is Kind.REPLAY else self._queue
 
     def end(self, why: str) -> None:
         """Drops everything; the entries are still in Cassandra."""
@@ -112,6 +126,7 @@ class Lead:
             log.info("lead.ended", shard=self.shard, why=why, dropped=len(self._held))
             self.lost.set()
             self._queue.clear()
+            self._replays.clear()
             current = asyncio.current_task()
             for task in self.tasks:
                 if task is not current:
@@ -120,16 +135,23 @@ class Lead:
     async def run(self) -> None:
         """Claims until the lead ends."""
         while not self.lost.is_set():
-            if not self._queue or self.congested or not self._clock.in_bounds():
+            batch = [] if self.congested or not self._clock.in_bounds() else self._batch()
+            if not batch:
                 await self._pause()
                 continue
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), CLAIM_BATCH))]
             try:
                 await self._claim(batch)
             except CoordinationUnavailable as error:
-                self._queue.extendleft(reversed(batch))
+                for copy in reversed(batch):
+                    self._lane(copy).appendleft(copy)
                 log.warning("claims.unavailable", shard=self.shard, operation=error.operation)
                 await self._clock.sleep_until(self._clock.now() + AGAIN)
+
+    def _batch(self) -> list[Copy]:
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), CLAIM_BATCH))]
+        while self._replays and len(batch) < CLAIM_BATCH and self._replaying.take():
+            batch.append(self._replays.popleft())
+        return batch
 
     async def drain(self, until: datetime) -> None:
         """Claims what has come due already, then ends. What is left `until` then, others find."""
@@ -138,7 +160,7 @@ class Lead:
         self.end("drained")
 
     async def _pause(self) -> None:
-        if self._queue:  # congested or out of bounds: look again soon
+        if self._queue or self._replays:  # congested, out of bounds, or too soon: look again
             await self._clock.sleep_until(self._clock.now() + AGAIN)
             return
         self._wake.clear()

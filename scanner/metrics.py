@@ -73,8 +73,8 @@ class Metrics:
         for copy, answer in zip(copies, answers, strict=True):
             if answer is ClaimAnswer.CLAIMED:
                 entry = copy.state.entry
-                backfilled = entry.kind is Kind.BACKFILLED  # late on purpose
-                expected_at = entry.key.ring_at if backfilled else entry.promised_at
+                promised = entry.kind is Kind.OCCURRENCE  # the others are late on purpose
+                expected_at = entry.promised_at if promised else entry.key.ring_at
                 self._lateness.record((now - expected_at).total_seconds())
 
     def closed(self, reason: str) -> None:

@@ -30,3 +30,13 @@ class Pace:
             self._second, self._left = self._second + _SECOND, self._a_second
         self._left -= 1
         return max(now, self._second)
+
+    def take(self) -> bool:
+        """Whether one more may go now; then it has its place."""
+        now = self._clock.now()
+        if now >= self._second + _SECOND:
+            self._second, self._left = now, self._a_second
+        if not self._left or now < self._second:
+            return False
+        self._left -= 1
+        return True

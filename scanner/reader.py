@@ -123,7 +123,7 @@ class Reader:
             place = self._place(lead, state.entry, read_at)
             if place is None:
                 return False
-        moved = state.entry.kind is not Kind.BACKFILLED and (
+        moved = state.entry.kind is Kind.OCCURRENCE and (
             state.entry.key.ring_at - state.entry.promised_at > MINUTE
         )
         told = state.fate is Fate.CLAIMED  # Redis may have known, and forgotten

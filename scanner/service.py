@@ -22,6 +22,10 @@ log = structlog.get_logger(__name__)
 
 TRUST_MARGIN = timedelta(milliseconds=500)
 """A lease is trusted until its renewal started + life − this."""
+EAGER = 4
+"""So much more often a scanner asks for shards that others still have: what they give up for it is
+led again at once.
+"""
 LONG_STREAM = 20_000
 """Jobs of a shard that nobody took: above it the shard claims nothing more."""
 HINT_WAIT = timedelta(milliseconds=200)
@@ -44,6 +48,8 @@ class Scanner:
         self._settler = Settler(platform, self._reader, finish, self._metrics)
         self._leads: dict[int, Lead] = {}
         self._renewed_at: datetime | None = None
+        self._missing = False
+        """Somebody else has shards that should be ours."""
         self._metrics.watch(
             oldest_due=lambda: self._age(lead.oldest_due for lead in self._leads.values()),
             unsettled=lambda: self._age(lead.settled_through for lead in self._leads.values()),
@@ -95,6 +101,7 @@ class Scanner:
     async def _keep_leases(self, group: asyncio.TaskGroup) -> None:
         while True:
             started = self._clock.now()
+            self._missing = False
             try:
                 await self._renew(started)
                 await self._place(group, started)
@@ -103,7 +110,8 @@ class Scanner:
             except CoordinationUnavailable as error:
                 log.warning("leases.unavailable", operation=error.operation)
                 self._drop_untrusted()
-            await self._clock.sleep_until(started + self._limits.renew_every)
+            pause = self._limits.renew_every / (EAGER if self._missing else 1)
+            await self._clock.sleep_until(started + pause)
 
     async def _renew(self, started: datetime) -> None:
         if not self._leads:
@@ -137,6 +145,8 @@ class Scanner:
             answer = await self._coordination.leases.acquire(shard, token)
             if answer is LeaseAnswer.HELD:
                 await self._lead(group, shard, token, started)
+            else:
+                self._missing = True
 
     async def _stand_back(self, until: datetime) -> None:
         """With a clock that must not be trusted nothing is claimed: let others lead our shards."""

@@ -16,6 +16,7 @@ and the grace has passed since then; never over one that may have lost entries.
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 
 import structlog
 
@@ -54,6 +55,20 @@ class _Taken:
 
     settled: int = 0
     claimed: int = 0
+    under_way: int = 0
+    """Claimed by this lead just now, so that nothing is to be done yet."""
+
+
+class Open(Enum):
+    """What a look found that is not settled; what is nothing is false."""
+
+    NOTHING = 0
+    UNDER_WAY = 1
+    """Only what was claimed just now."""
+    STUCK = 2
+
+    def __bool__(self) -> bool:
+        return self is not Open.NOTHING
 
 
 class Settler:
@@ -105,10 +120,15 @@ class Settler:
 
     async def _round(self, lead: Lead, trail: Trail) -> None:
         for stretch in trail.due(self._clock.now()):
-            settled = await self._look(lead, stretch)
+            open_ones = await self._look(lead, stretch)
             if lead.lost.is_set():
                 return
-            trail.looked(stretch, settled=settled, now=self._clock.now())
+            trail.looked(
+                stretch,
+                settled=not open_ones,
+                under_way=open_ones is Open.UNDER_WAY,
+                now=self._clock.now(),
+            )
         await self._report_refusal(lead, trail)
         if trail.settled_through > trail.recorded:
             await self._store.progress.advance(lead.shard, trail.settled_through)
@@ -132,13 +152,13 @@ class Settler:
             remedy="entries may have expired unseen: run `tocsin rebuild`",
         )
 
-    async def _look(self, lead: Lead, stretch: Stretch) -> bool:
-        """Whether the stretch is settled; takes up what is open in it."""
+    async def _look(self, lead: Lead, stretch: Stretch) -> Open:
+        """What is open in the stretch; takes it up."""
         minute, start, before = stretch.minute, stretch.start, stretch.before
         counts = await self._store.due.counts(minute, lead.shard, start=start, before=before)
         if counts.settled:
-            return True
-        settled = True
+            return Open.NOTHING
+        under_way, left = 0, 0
         after: DueKey | None = None
         while not lead.lost.is_set() and not lead.full:
             read_at = self._clock.now()
@@ -147,22 +167,27 @@ class Settler:
             )
             opened = [state for state in states if not state.settled]
             taken = await self._take_up(lead, opened, read_at)
-            settled &= taken.settled == len(opened)
+            under_way += taken.under_way
+            left += len(opened) - taken.settled - taken.under_way
             if len(states) < PAGE:
-                return settled
+                if left:
+                    return Open.STUCK
+                return Open.UNDER_WAY if under_way else Open.NOTHING
             after = states[-1].entry.key
             if taken.claimed:
                 await self._clock.sleep_until(self._clock.now() + CATCH_UP_PAUSE)
-        return False
+        return Open.STUCK
 
     async def _take_up(self, lead: Lead, opened: list[EntryState], read_at: datetime) -> _Taken:
         """Looks after each of these."""
         unexpanded = [state for state in opened if _waits_for_expansion(state, read_at)]
-        waiting = [s for s in opened if s.handled_at is None and not lead.under_way(s.entry)]
+        unhandled = [state for state in opened if state.handled_at is None]
+        waiting = [state for state in unhandled if not lead.under_way(state.entry)]
+        under_way = len(unhandled) - len(waiting)
         ended = await self._closer.end(lead, waiting)
         waiting, unexpanded = ended.left, unexpanded + ended.unexpanded
         records = await self._examiner.records(waiting, read_at)
-        taken = _Taken(settled=ended.settled)
+        taken = _Taken(settled=ended.settled, under_way=under_way)
         for state in waiting:
             verdict = await self._examiner.verdict(lead, state, records, read_at)
             if verdict is Verdict.SETTLED:

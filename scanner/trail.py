@@ -8,6 +8,8 @@
 A young minute is looked at in stretches, each once its time has passed; when the grace is over, the
 whole minute is looked at again, for what came late to it. What was found settled is not looked at
 again; what was open, after a wait that doubles: a stuck entry costs little, however many there are.
+A job that is lost from its stream before anybody took it is therefore handed on again 6 to 17 s
+after its time; one that is lost when it had waited for long already, within 28 s of its loss.
 
 A minute so old that entries may have expired from it is looked at like any other, but the watermark
 does not pass it: that nothing is open there says nothing any more. It is refused until somebody who
@@ -23,6 +25,7 @@ TRAIL = timedelta(seconds=5)
 """How far behind the clock the scan trails: time for an ordinary delivery to be handled."""
 STRETCH = timedelta(seconds=10)
 FIRST_WAIT = timedelta(seconds=2)
+UNDER_WAY_WAIT = timedelta(seconds=4)
 LONGEST_WAIT = timedelta(seconds=16)
 
 
@@ -111,14 +114,20 @@ class Trail:
                 young += self._stretches(minute, state, now)
         return young + backlog
 
-    def looked(self, stretch: Stretch, *, settled: bool, now: datetime) -> None:
-        """What a look found."""
+    def looked(
+        self, stretch: Stretch, *, settled: bool, now: datetime, under_way: bool = False
+    ) -> None:
+        """What a look found. `under_way`: all that is open was claimed just now. In a young minute
+        that is no reason to wait for longer: a job that is gone is missed soon.
+        """
         state = self._minutes[stretch.minute]
         if state.final and not stretch.final:
             return  # it grew old meanwhile
         if not settled:
             last = state.looks.get(stretch.start)
             wait = FIRST_WAIT if last is None else min(2 * last.wait, LONGEST_WAIT)
+            if last is not None and under_way and not stretch.final:
+                wait = max(last.wait, UNDER_WAY_WAIT)
             state.looks[stretch.start] = _Look(now + wait, wait)
         elif stretch.final and now >= stretch.minute + TRUSTED_LIFE:
             state.looks[stretch.start], state.refused = None, True

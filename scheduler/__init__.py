@@ -6,8 +6,10 @@
 `errors`       one table: domain error → gRPC code, HTTP status, google.rpc details.
 `admission`    how many creates may be under way at once, in number and bytes.
 `stream`       one stream of batches: bounded, in order, reads no faster than the store takes.
-`calls`        around every call: errors, deadline, metrics.
-`service`      the RPCs. Start reading here.
+`calls`        around every call: errors, `deadlines`, metrics.
+`service`      the RPCs. Start reading here. `topics`: those about subscribers,
+               `recipients`: those about users' records, which `lookups` reads for others,
+               `deliveries`: those about what was not delivered, and endpoints.
 `health`       grpc.health.v1.
 `server`       all of it on a port; drain.
 

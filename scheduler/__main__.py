@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from reminders.config.limits import request_limits
 from reminders.config.settings import Settings
 from reminders.lifecycle import Reminders
-from reminders.lifecycle.request_limits import RequestLimits
 from reminders.process import run_service
 from reminders.wiring import ServerWatch, connected
 from scheduler.server import Scheduler
@@ -26,11 +26,9 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Schedu
                 address=settings.grpc_address,
                 allow_loopback_http=settings.allow_loopback_http,
                 channels=channel_rules(settings),
-                limits=RequestLimits(
-                    min_interval=settings.rule_min_interval,
-                    horizon=settings.schedule_horizon,
-                ),
+                limits=request_limits(settings),
                 max_creates=settings.scheduler_max_inflight,
+                call_timeout=settings.call_timeout,
             ),
             stores=watch.problems,
         )

@@ -12,7 +12,7 @@ from reminders.errors import Unavailable
 
 
 class Overloaded(Unavailable):
-    """This process has as many creates under way as it takes; nothing was begun."""
+    """This process has as many creates, or previews, under way as it takes; nothing was begun."""
 
     reason = "OVERLOADED"
 
@@ -51,11 +51,10 @@ class Admission:
         try:
             await place
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():  # given and cancelled in the same turn
+            if place.cancelled():
+                self._admit()  # drops it, and lets in whoever stood behind it
+            else:  # given and cancelled in the same turn
                 self.leave(creates, size)
-            else:
-                self._waiting.remove((place, creates, size))
-                self._admit()
             raise
 
     def leave(self, creates: int, size: int) -> None:
@@ -67,6 +66,9 @@ class Admission:
     def _admit(self) -> None:
         while self._waiting:
             place, creates, size = self._waiting[0]
+            if place.cancelled():  # its caller learns of that only in a later turn of the loop
+                self._waiting.popleft()
+                continue
             if not self._fits(creates, size):
                 return
             self._waiting.popleft()

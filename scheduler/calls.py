@@ -1,4 +1,4 @@
-"""Around every call: errors become statuses, late calls are not begun, and each is measured.
+"""Around every call: errors become statuses, none takes for ever, and each is measured.
 
 This wraps the handlers once, when they are registered, instead of running as a `ServerInterceptor`
 for each call: it costs a few microseconds, sees streams as well, and leaves health and reflection
@@ -8,8 +8,9 @@ alone. Nothing is logged for a call that goes well.
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
 from time import perf_counter
-from typing import Any, Final, NoReturn, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc
 import structlog
@@ -19,6 +20,7 @@ from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from reminders.errors import InvalidRequest, TocsinError, Violation
 from scheduler.admission import Draining
+from scheduler.deadlines import CALL_TIMEOUT, UNLIMITED, in_time, remaining_s
 from scheduler.errors import internal_status, status_of
 
 Request = TypeVar("Request")
@@ -76,7 +78,9 @@ def refuse_unreadable(request: object) -> None:
 class Calls:
     """Wraps handlers; `under_way` counts the calls that are being answered."""
 
-    def __init__(self, meter: Meter) -> None:
+    def __init__(self, meter: Meter, *, limit: timedelta = CALL_TIMEOUT) -> None:
+        """`limit`: what a unary call may take."""
+        self._limit_s = limit.total_seconds()
         self._latencies = Latencies(meter)
         meter.create_observable_gauge(
             "tocsin.scheduler.calls_under_way",
@@ -97,9 +101,12 @@ class Calls:
         await self._idle.wait()
 
     def wrap(
-        self, method: str, behaviour: Behaviour[Request, Response]
+        self, method: str, behaviour: Behaviour[Request, Response], *, streams: bool = False
     ) -> Behaviour[Request, Response]:
-        """The handler of a method, unary or streaming, within all that this module does."""
+        """The handler of a method, within all that this module does. `streams`: its calls last as
+        long as their callers like.
+        """
+        limit_s = None if streams or method in UNLIMITED else self._limit_s
 
         async def call(request: Request, context: Context) -> Response:
             started = perf_counter()
@@ -110,7 +117,7 @@ class Calls:
                     outcome = "DEADLINE_EXCEEDED"
                     await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "not begun in time")
                 self._refuse(method, request)
-                response = await behaviour(request, context)
+                response = await in_time(method, behaviour(request, context), context, limit_s)
                 outcome = "OK"
             except TocsinError as error:
                 status = status_of(error)
@@ -188,7 +195,7 @@ class Latencies:
 
 
 def _too_late(context: Context) -> bool:
-    remaining = cast("float | None", context.time_remaining())  # None: no deadline
+    remaining = remaining_s(context)
     return remaining is not None and remaining <= 0
 
 

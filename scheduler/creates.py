@@ -12,6 +12,7 @@ from reminders.lifecycle import Created, CreateRequest, Reminders
 from reminders.ports import Clock
 from scheduler.admission import Admission, Draining, Overloaded
 from scheduler.errors import status_of
+from scheduler.lookups import Lookups
 from scheduler.mapping.reminders import put_decisions, put_reminder
 from scheduler.settings import SchedulerSettings
 from scheduler.stream import BatchStream, Read, Write
@@ -21,6 +22,7 @@ AT_ONCE = 50
 """Requests of a batch that are worked on before other calls get a turn: about 2 ms."""
 
 Result = Created | TocsinError
+Batches = BatchStream[pb.BatchCreateRemindersRequest, pb.BatchCreateRemindersResponse]
 
 
 class Creates:
@@ -37,11 +39,12 @@ class Creates:
         self._reminders = reminders
         self._clock = clock
         self._validator = validator
+        self._lookups = Lookups(reminders, validator)
         self._window = settings.stream_window
         creates, size = settings.max_creates // 2, settings.max_create_bytes // 2
         self._calls = Admission(creates=creates, size=size)
         self._streams = Admission(creates=creates, size=size)
-        self._open: set[BatchStream] = set()
+        self._open: set[Batches] = set()
         self._draining = False
         self._outcomes: Counter[str] = Counter()
         meter.create_observable_counter(
@@ -84,7 +87,11 @@ class Creates:
         finally:
             self._calls.leave(creates, size)
 
-    async def stream(self, read: Read, write: Write) -> None:
+    async def stream(
+        self,
+        read: Read[pb.BatchCreateRemindersRequest],
+        write: Write[pb.BatchCreateRemindersResponse],
+    ) -> None:
         """Batches until `read` gives None; waits where too many are under way."""
         if self._draining:
             raise Draining(operation="stream")
@@ -108,10 +115,14 @@ class Creates:
             stream.drain()
 
     async def _one(self, request: pb.CreateReminderRequest) -> Result:
+        now = self._clock.now()
         try:
-            asked = self._validator.create(request, self._clock.now())
+            asked = self._validator.create(request, now)
         except InvalidRequest as error:
-            return error
+            (again,) = await self._lookups.completed((request,), (error,), now)
+            if isinstance(again, TocsinError):
+                return again
+            asked = again
         (result,) = await self._reminders.create((asked,))
         return result
 
@@ -125,17 +136,18 @@ class Creates:
         self, request: pb.BatchCreateRemindersRequest
     ) -> pb.BatchCreateRemindersResponse:
         now = self._clock.now()
-        read: list[CreateRequest | InvalidRequest] = []
+        first: list[CreateRequest | InvalidRequest] = []
         for position, one in enumerate(request.requests, start=1):
             try:
-                read.append(self._validator.create(one, now))
+                first.append(self._validator.create(one, now))
             except InvalidRequest as error:
-                read.append(error)
+                first.append(error)
             if position % AT_ONCE == 0:
                 await asyncio.sleep(0)
+        read = await self._lookups.completed(request.requests, first, now)
         asked = [one for one in read if isinstance(one, CreateRequest)]
         created = iter(await self._reminders.create(asked) if asked else ())
-        results = [one if isinstance(one, InvalidRequest) else next(created) for one in read]
+        results = [one if isinstance(one, TocsinError) else next(created) for one in read]
         response = pb.BatchCreateRemindersResponse(batch_number=request.batch_number)
         for position, result in enumerate(results, start=1):
             _put_result(response.results.add(), result)

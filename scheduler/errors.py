@@ -21,12 +21,16 @@ from reminders.errors import (
     KeyConflict,
     NotFound,
     NotRecurring,
+    RecipientNotFound,
     ReminderPaused,
+    RotationUnderWay,
+    SubscriberNotFound,
     TocsinError,
     Unavailable,
     VersionMismatch,
     Violation,
 )
+from scheduler.deadlines import DeadlineExceeded
 
 DOMAIN = "tocsin"
 DETAIL_BYTES = 3_584
@@ -48,12 +52,16 @@ class Answer:
 ANSWERS: Final[Mapping[type[TocsinError], Answer]] = {
     InvalidRequest: Answer(code=code_pb2.INVALID_ARGUMENT, http=400),
     NotFound: Answer(code=code_pb2.NOT_FOUND, http=404),
+    RecipientNotFound: Answer(code=code_pb2.NOT_FOUND, http=404),
+    SubscriberNotFound: Answer(code=code_pb2.NOT_FOUND, http=404),
+    RotationUnderWay: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
     KeyConflict: Answer(code=code_pb2.ALREADY_EXISTS, http=409),
     VersionMismatch: Answer(code=code_pb2.ABORTED, http=409),
     AlreadyFired: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
     AlreadyEnded: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
     NotRecurring: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
     ReminderPaused: Answer(code=code_pb2.FAILED_PRECONDITION, http=409),
+    DeadlineExceeded: Answer(code=code_pb2.DEADLINE_EXCEEDED, http=504),
     Unavailable: Answer(code=code_pb2.UNAVAILABLE, http=503),
     TocsinError: Answer(code=code_pb2.INTERNAL, http=500),
 }
@@ -107,16 +115,23 @@ def _cut(text: str, limit: int) -> str:
 
 
 def _metadata(error: TocsinError) -> dict[str, str]:
+    found: dict[str, str] = {}
     match error:
         case NotFound() | AlreadyFired() | NotRecurring() | ReminderPaused():
-            return {"reminder_id": error.reminder_id}
+            found["reminder_id"] = error.reminder_id
+        case RecipientNotFound():
+            found["user_id"] = error.user_id
+        case SubscriberNotFound():
+            found["topic_id"], found["subscriber_id"] = error.topic_id, error.subscriber_id
+        case RotationUnderWay() if error.until is not None:
+            found["until"] = error.until.isoformat()
         case KeyConflict():
-            return {"key": error.key, "reminder_id": error.reminder_id}
+            found["key"], found["reminder_id"] = error.key, error.reminder_id
         case VersionMismatch():
-            return {"actual_version": str(error.actual)}
+            found["actual_version"] = str(error.actual)
         case AlreadyEnded():
-            return {"status": error.status}
-    return {}
+            found["status"] = error.status
+    return found
 
 
 def _bad_request(violations: Sequence[Violation]) -> BadRequest:

@@ -1,29 +1,42 @@
 """The service on a port, from start to drain."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Final
 
 import grpc
 import structlog
-from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.descriptor import FileDescriptor, MethodDescriptor, ServiceDescriptor
 from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from opentelemetry import metrics
-from tocsin.v1 import reminder_service_pb2
+from tocsin.v1 import (
+    delivery_service_pb2,
+    recipient_service_pb2,
+    reminder_service_pb2,
+    topic_service_pb2,
+)
 
 from reminders.lifecycle import Reminders
 from reminders.ports import Clock
 from scheduler.calls import Calls, reading
+from scheduler.deliveries import DeliveryService
 from scheduler.health import Health
+from scheduler.recipients import RecipientService
 from scheduler.service import ReminderService
 from scheduler.settings import SchedulerSettings
+from scheduler.topics import TopicService
 
-_SERVICE: Final = reminder_service_pb2.DESCRIPTOR.services_by_name["ReminderService"]
-SERVICE: Final[str] = _SERVICE.full_name
+
+def _only_service(file: FileDescriptor) -> ServiceDescriptor:
+    (found,) = file.services_by_name.values()
+    return found
+
+
+SERVICE: Final[str] = _only_service(reminder_service_pb2.DESCRIPTOR).full_name
 
 LARGEST_MESSAGE_BYTES: Final = 40 * 1024 * 1024
 """A full batch of the largest reminders has 31.4 MiB. The rest lets a batch with some that are too
@@ -72,9 +85,17 @@ class Scheduler:
         self._settings = settings
         self._stores = stores
         meter = metrics.get_meter("tocsin.scheduler")
-        self._calls = Calls(meter)
+        self._calls = Calls(meter, limit=settings.call_timeout)
         self._service = ReminderService(reminders, clock, settings, meter)
-        self._health = Health([SERVICE])
+        self._topics = TopicService(reminders, clock, settings)
+        self._servicers: Mapping[ServiceDescriptor, object] = {
+            _only_service(reminder_service_pb2.DESCRIPTOR): self._service,
+            _only_service(recipient_service_pb2.DESCRIPTOR): RecipientService(reminders, clock),
+            _only_service(topic_service_pb2.DESCRIPTOR): self._topics,
+            _only_service(delivery_service_pb2.DESCRIPTOR): DeliveryService(reminders, clock),
+        }
+        self._names = [service.full_name for service in self._servicers]
+        self._health = Health(self._names)
         self._server: grpc.aio.Server | None = None
         self._port: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._stopping = False
@@ -136,6 +157,7 @@ class Scheduler:
         self._health.close()
         self._calls.close()
         self._service.drain()
+        self._topics.drain()
         log.info("grpc.draining", calls=self._calls.under_way)
         lead = min(self._settings.drain_lead, grace)
         flush: float | None = None
@@ -158,13 +180,20 @@ class Scheduler:
             await self._clock.sleep_until(self._clock.now() + self._settings.readiness_interval)
 
     def _register(self, server: grpc.aio.Server) -> None:
-        handlers = {method.name: self._handler(method) for method in _SERVICE.methods}
-        server.add_registered_method_handlers(SERVICE, handlers)
+        """Not by `add_registered_method_handlers`: for each call grpc.aio would then wait over all
+        methods, a µs each.
+        """
+        for service, servicer in self._servicers.items():
+            handlers = {each.name: self._handler(each, servicer) for each in service.methods}
+            found = grpc.method_handlers_generic_handler(service.full_name, handlers)
+            server.add_generic_rpc_handlers((found,))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        names = (SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME)
+        names = (*self._names, health.SERVICE_NAME, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, server)
 
-    def _handler(self, method: MethodDescriptor) -> "grpc.RpcMethodHandler[Any, Any]":
+    def _handler(
+        self, method: MethodDescriptor, servicer: object
+    ) -> "grpc.RpcMethodHandler[Any, Any]":
         """As the generated `add_ReminderServiceServicer_to_server` makes it, but wrapped."""
         make = (
             grpc.stream_stream_rpc_method_handler
@@ -172,7 +201,9 @@ class Scheduler:
             else grpc.unary_unary_rpc_method_handler
         )
         return make(
-            self._calls.wrap(method.name, getattr(self._service, method.name)),
+            self._calls.wrap(
+                method.name, getattr(servicer, method.name), streams=method.server_streaming
+            ),
             request_deserializer=reading(GetMessageClass(method.input_type).FromString),
             response_serializer=GetMessageClass(method.output_type).SerializeToString,
         )

@@ -5,6 +5,7 @@ Errors are raised as they are; `calls` sends them.
 
 # ruff: noqa: N802, D102  names and descriptions are the proto's
 
+from functools import partial
 from typing import Any
 
 import grpc
@@ -18,6 +19,7 @@ from reminders.lifecycle import Reminders
 from reminders.ports import Clock
 from scheduler.calls import refuse_unreadable
 from scheduler.creates import Creates
+from scheduler.lookups import Lookups
 from scheduler.mapping.definitions import put_instant
 from scheduler.mapping.explanations import put_explanation
 from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
@@ -48,6 +50,7 @@ class ReminderService(service_grpc.ReminderServiceServicer):
         )
         self._creates = Creates(reminders, clock, self._validator, settings, meter)
         self._previews = Previews(clock, self._validator)
+        self._lookups = Lookups(reminders, self._validator)
 
     def drain(self) -> None:
         """Ends streams after the batches that they have read; other calls go on."""
@@ -91,9 +94,9 @@ class ReminderService(service_grpc.ReminderServiceServicer):
         self, request: service_pb.ListRemindersRequest, context: Context
     ) -> service_pb.ListRemindersResponse:
         del context
-        namespace, user_id, window = self._validator.list_reminders(request)
+        namespace, audience, window = self._validator.list_reminders(request)
         page, total, capped = await self._reminders.pending(
-            namespace, user_id, limit=window.limit, token=window.position
+            namespace, audience, limit=window.limit, token=window.position
         )
         response = service_pb.ListRemindersResponse(
             next_page_token=seal(page.next_token, *window.scope),
@@ -115,7 +118,9 @@ class ReminderService(service_grpc.ReminderServiceServicer):
             expected_version=asked.expected_version,
             request_id=asked.request_id,
         )
-        response = service_pb.CancelReminderResponse(was_fired=changed.was_fired)
+        response = service_pb.CancelReminderResponse(
+            was_fired=changed.was_fired, deliveries_stopped=changed.stopped
+        )
         put_reminder(response.reminder, changed.view)
         for answer in changed.answers:
             put_fate(response.occurrences.add(), answer)
@@ -125,7 +130,14 @@ class ReminderService(service_grpc.ReminderServiceServicer):
         self, request: service_pb.RescheduleReminderRequest, context: Context
     ) -> service_pb.RescheduleReminderResponse:
         del context
-        asked = self._validator.reschedule(request, self._clock.now())
+        now = self._clock.now()
+        try:
+            asked = self._validator.reschedule(request, now)
+        except InvalidRequest:
+            zone = await self._lookups.zone_for(request)
+            if not zone:
+                raise
+            asked = self._validator.reschedule(request, now, zone=zone)
         assert asked.schedule is not None
         try:
             changed = await self._reminders.reschedule(
@@ -147,9 +159,20 @@ class ReminderService(service_grpc.ReminderServiceServicer):
         del context
         asked = self._validator.update(request)
         edit = Edit(request.reminder, asked.paths, self._clock.now(), self._validator)
-        changed = await self._reminders.update(
-            asked.call, edit, content=edit.content, reschedules=edit.reschedules
+        update = partial(
+            self._reminders.update,
+            asked.call,
+            edit,
+            content=edit.content,
+            reschedules=edit.reschedules,
         )
+        try:
+            changed = await update()
+        except InvalidRequest:
+            if edit.wanted is None:
+                raise
+            edit.lean_on(await self._lookups.of(edit.wanted))
+            changed = await update()
         response = service_pb.UpdateReminderResponse(was_fired=changed.was_fired)
         put_reminder(response.reminder, changed.view)
         for answer in changed.answers:
@@ -263,13 +286,9 @@ class ReminderService(service_grpc.ReminderServiceServicer):
         self, request: service_pb.ListDeliveriesRequest, context: Context
     ) -> service_pb.ListDeliveriesResponse:
         del context
-        name, occurrence_id, window = self._validator.list_deliveries(request)
+        name, wanted, window = self._validator.list_deliveries(request)
         page = await self._reminders.deliveries(
-            name.namespace,
-            name.reminder_id,
-            occurrence_id=occurrence_id,
-            limit=window.limit,
-            token=window.position,
+            name.namespace, name.reminder_id, wanted, limit=window.limit, token=window.position
         )
         token = seal(page.next_token, *window.scope)
         response = service_pb.ListDeliveriesResponse(next_page_token=token)

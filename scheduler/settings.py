@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from reminders.config.channels import ChannelSettings
 from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
+from scheduler.deadlines import CALL_TIMEOUT
 from scheduler.validation.deployment import DEFAULT_CHANNEL_RULES, ChannelRules
 
 
@@ -31,6 +32,8 @@ class SchedulerSettings:
     stream_window: int = 4
     """Batches of one stream between read and answered: enough to keep grouped writes busy while the
     next one travels."""
+    call_timeout: timedelta = CALL_TIMEOUT
+    """How long a unary call may take; a batch of creates may plan for longer."""
     max_calls: int = 10_000
     """Calls of all kinds at once; more are refused by gRPC with RESOURCE_EXHAUSTED."""
     readiness_interval: timedelta = timedelta(seconds=1)

@@ -11,41 +11,58 @@ half a minute costs `window` batches, whatever the client holds back.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 from functools import partial
-
-from tocsin.v1 import reminder_service_pb2 as pb
+from typing import Generic, Protocol, TypeVar
 
 from reminders.errors import TocsinError
 from scheduler.admission import Admission, Draining
 
-Batch = pb.BatchCreateRemindersRequest
-Answered = pb.BatchCreateRemindersResponse | TocsinError
-Read = Callable[[], Awaitable[Batch | None]]
+
+class Batch(Protocol):
+    """A message that holds many requests."""
+
+    @property
+    def requests(self) -> Sized:
+        """What it holds."""
+
+    def ByteSize(self) -> int:  # noqa: N802 - protobuf's
+        """Of the whole message."""
+
+
+B = TypeVar("B", bound=Batch)
+R = TypeVar("R")
+Read = Callable[[], Awaitable[B | None]]
 """The next batch; None at the end. A `TocsinError` ends the stream as one of `Answer` does."""
-Write = Callable[[pb.BatchCreateRemindersResponse], Awaitable[None]]
-Answer = Callable[[Batch], Awaitable[Answered]]
+Write = Callable[[R], Awaitable[None]]
+Answer = Callable[[B], Awaitable[R | TocsinError]]
 """A `TocsinError` ends the stream after the answers to earlier batches."""
 
 
-class BatchStream:
+class BatchStream(Generic[B, R]):
     """One call's life."""
 
     def __init__(
-        self, *, read: Read, write: Write, answer: Answer, admission: Admission, window: int
+        self,
+        *,
+        read: Read[B],
+        write: Write[R],
+        answer: Answer[B, R],
+        admission: Admission,
+        window: int,
     ) -> None:
         self._read = read
         self._write = write
         self._answer = answer
         self._admission = admission
         self._places = asyncio.Semaphore(window)
-        self._answers: asyncio.Queue[asyncio.Task[Answered] | None] = asyncio.Queue()
+        self._answers: asyncio.Queue[asyncio.Task[R | TocsinError] | None] = asyncio.Queue()
         self._reading: asyncio.Task[None] | None = None
         self._draining = False
 
     async def run(self) -> None:
         """Returns when the client is done and answered. Raises what ends the stream early."""
-        under_way: set[asyncio.Task[Answered]] = set()
+        under_way: set[asyncio.Task[R | TocsinError]] = set()
         async with asyncio.TaskGroup() as group:
             self._reading = group.create_task(
                 self._read_all(group, under_way), name="stream-reading"
@@ -71,7 +88,7 @@ class BatchStream:
             self._reading.cancel()
 
     async def _read_all(
-        self, group: asyncio.TaskGroup, under_way: set[asyncio.Task[Answered]]
+        self, group: asyncio.TaskGroup, under_way: set[asyncio.Task[R | TocsinError]]
     ) -> None:
         while True:
             await self._places.acquire()
@@ -90,11 +107,11 @@ class BatchStream:
             task.add_done_callback(partial(self._left, creates, size))
             self._answers.put_nowait(task)
 
-    def _left(self, creates: int, size: int, _task: asyncio.Task[Answered]) -> None:
+    def _left(self, creates: int, size: int, _task: asyncio.Task[R | TocsinError]) -> None:
         """A callback, for a task that is cancelled before it began runs no `finally`."""
         self._admission.leave(creates, size)
 
-    async def _safely(self, batch: Batch) -> Answered:
+    async def _safely(self, batch: B) -> R | TocsinError:
         """Errors as values: a raised one would stop earlier batches before they are answered."""
         try:
             return await self._answer(batch)
@@ -111,5 +128,5 @@ class BatchStream:
         return None
 
 
-async def _failed(error: TocsinError) -> Answered:
+async def _failed(error: TocsinError) -> TocsinError:
     return error

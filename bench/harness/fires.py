@@ -30,6 +30,10 @@ class FireSet:
     count: int
     group: str = ""
     """That they belong to."""
+    hosts: int = 0
+    """Other than 0: spread over so many hosts of a `crowd`, in turn."""
+    port: int = 0
+    """Where the crowd listens."""
 
     @property
     def last_us(self) -> int:
@@ -133,6 +137,8 @@ def create(stack: Stack, receiver: Receiver, sets: Sequence[FireSet]) -> list[st
             "step_us": s.step_us,
             "count": s.count,
             "group": s.group,
+            "hosts": s.hosts,
+            "port": s.port,
         }
         for s in sets
     ]

@@ -121,6 +121,10 @@ class MemoryWatch:
         """The largest sample of that stretch; 0 if there is none."""
         return max((mib for at, mib in self.series[name] if since <= at <= until), default=0.0)
 
+    def latest(self, name: str) -> float:
+        """The last sample, or one that is taken now."""
+        return self.series[name][-1][1] if self.series[name] else rss_mib(self.processes[name])
+
     def _run(self) -> None:
         while not self._stop.wait(SAMPLE_EVERY_S):
             now = time.monotonic()

@@ -69,9 +69,10 @@ class Stack:
         )
 
     @contextmanager
-    def running(self) -> Iterator[None]:
-        """The four services, ready; as many dispatchers as were asked for."""
-        more = [f"dispatcher-{number}" for number in range(2, self.dispatchers + 1)]
+    def running(self, dispatchers: int | None = None) -> Iterator[None]:
+        """The four services, ready; as many dispatchers as were asked for, here or at all."""
+        count = self.dispatchers if dispatchers is None else dispatchers
+        more = [f"dispatcher-{number}" for number in range(2, count + 1)]
         ports = {name: free_port() for name in (*children.SERVICES, *more)}
         self.environment["TOCSIN_GRPC_ADDRESS"] = f"{children.HOST}:{free_port()}"
         self.progress(f"starting {', '.join(ports)} …")

@@ -15,6 +15,8 @@ class World:
     progress: Progress
     members: int = 100_000
     """Of the group that is cancelled."""
+    subscribers: int = 100_000
+    """Of the topic that is told."""
 
     def pick(self, quick: int, full: int) -> int:
         """A size or a number of seconds."""

@@ -1,8 +1,8 @@
 """Creates reminders that will ring at the receiver, by one stream. Event: `created` {ids}.
 
-Sets of {name, first_us, step_us, count, group}: reminder n of a set is due at
-first_us + n × step_us, and rings at url/name/due in µs/n. Instants are whole ms, which is the
-service's resolution.
+Sets of {name, first_us, step_us, count, group, hosts, port}: reminder n of a set is due at
+first_us + n × step_us, and rings at url/name/due in µs/n, or in turn at the hosts of a crowd.
+Instants are whole ms, which is the service's resolution.
 """
 
 import asyncio
@@ -28,9 +28,16 @@ def requests(given: dict[str, Any]) -> Iterator[pb.CreateReminderRequest]:
     for each in given["sets"]:
         for number in range(each["count"]):
             due_us = each["first_us"] + number * each["step_us"]
-            url = f"{given['url']}/{each['name']}/{due_us}/{number}"
+            base = crowd_url(each, number) if each["hosts"] else given["url"]
+            url = f"{base}/{each['name']}/{due_us}/{number}"
             due = EPOCH + timedelta(microseconds=due_us)
             yield request(due, f"user-{number % USERS}", url, number, each["group"])
+
+
+def crowd_url(given: dict[str, Any], number: int) -> str:
+    """A host of the crowd: an address of 127.0.0.0/8."""
+    high, low = divmod(number % given["hosts"], 250)
+    return f"http://127.1.{high}.{low + 1}:{given['port']}"
 
 
 async def main() -> None:

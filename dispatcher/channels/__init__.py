@@ -16,7 +16,14 @@ A new kind is one module here, one target in the model and one entry in `opening
 
 from collections.abc import Mapping
 
-from dispatcher.channels.port import ChannelSender, Outcome, Outgoing, Result
+from dispatcher.channels.port import (
+    NOBODY,
+    ChannelSender,
+    Destination,
+    Outcome,
+    Outgoing,
+    Result,
+)
 from reminders.model.definition import Channel, Email, Log, Push, Sms, Webhook
 
 Senders = Mapping[str, ChannelSender]
@@ -30,4 +37,13 @@ def kind_of(channel: Channel) -> str:
     return _KINDS[type(channel.target)]
 
 
-__all__ = ["ChannelSender", "Outcome", "Outgoing", "Result", "Senders", "kind_of"]
+__all__ = [
+    "NOBODY",
+    "ChannelSender",
+    "Destination",
+    "Outcome",
+    "Outgoing",
+    "Result",
+    "Senders",
+    "kind_of",
+]

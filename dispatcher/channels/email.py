@@ -32,7 +32,14 @@ import aiosmtplib
 
 from dispatcher.channels.masking import Mask
 from dispatcher.channels.messages import Message, message_of
-from dispatcher.channels.port import ATTEMPT_TIMEOUT, Outcome, Outgoing, Result, printable
+from dispatcher.channels.port import (
+    ATTEMPT_TIMEOUT,
+    Destination,
+    Outcome,
+    Outgoing,
+    Result,
+    printable,
+)
 from dispatcher.channels.smtp import ServerLacks, SmtpPool
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
 from reminders.addresses import email_problem
@@ -40,6 +47,9 @@ from reminders.model.definition import Channel, Email
 from reminders.ports import Clock
 
 _POLICY = SMTP.clone(cte_type="7bit")  # whatever the servers on its way can do
+
+
+MAIL_SERVER = Destination(name="smtp", provider=True)
 
 
 class EmailSender:
@@ -64,10 +74,10 @@ class EmailSender:
         self._templates = templates
         self._timeout_s = timeout.total_seconds()
 
-    def destination(self, channel: Channel) -> str:
+    def destination(self, channel: Channel) -> Destination:
         """The mail server: all go through it."""
         _target(channel)
-        return "smtp"
+        return MAIL_SERVER
 
     async def send(self, outgoing: Outgoing) -> Result:
         """One message."""

@@ -9,7 +9,7 @@ import aiohttp
 from dispatcher.channels.masking import Mask
 from dispatcher.channels.port import (
     ATTEMPT_TIMEOUT,
-    EXCERPT_LENGTH,
+    EXCERPT_BYTES,
     Outcome,
     Result,
     printable,
@@ -32,7 +32,7 @@ def time_limits(attempt: timedelta = ATTEMPT_TIMEOUT) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=total, connect=total * CONNECT_SHARE)
 
 
-async def start_of(response: aiohttp.ClientResponse, most: int = 4 * EXCERPT_LENGTH) -> bytes:
+async def start_of(response: aiohttp.ClientResponse, most: int = 4 * EXCERPT_BYTES) -> bytes:
     """Reads the answer so that the connection can be kept, and gives its start.
 
     What goes wrong now changes nothing: the status has arrived, and it is what counts.

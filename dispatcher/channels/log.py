@@ -2,7 +2,7 @@
 
 import structlog
 
-from dispatcher.channels.port import Outcome, Outgoing, Result
+from dispatcher.channels.port import NOBODY, Destination, Outcome, Outgoing, Result
 from reminders.model.definition import Channel
 
 SHOWN_BYTES = 1024
@@ -15,9 +15,9 @@ _DELIVERED = Result(outcome=Outcome.OK)
 class LogSender:
     """Writes one structured line."""
 
-    def destination(self, channel: Channel) -> str:  # noqa: ARG002 - the port's signature
+    def destination(self, channel: Channel) -> Destination:  # noqa: ARG002 - the port's signature
         """Nobody is burdened."""
-        return ""
+        return NOBODY
 
     async def send(self, outgoing: Outgoing) -> Result:
         """Always succeeds."""

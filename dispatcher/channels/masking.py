@@ -27,11 +27,15 @@ class Mask:
 
     def __call__(self, text: str) -> str:
         """The text without them."""
-        for secret in self._secrets:
-            if secret in text:
-                text = text.replace(secret, MASK)
-        start = max((_overlap(text, secret) for secret in self._secrets), default=0)
-        return text[: len(text) - start] + MASK if start else text
+        spans = sorted(span for secret in self._secrets for span in _found(text, secret))
+        if not spans:
+            return text
+        kept, end = [], 0
+        for start, stop in spans:
+            if start >= end:  # else part of one secret is another one
+                kept += [text[end:start], MASK]
+            end = max(end, stop)
+        return "".join((*kept, text[end:]))
 
     def and_also(self, secrets: Iterable[str]) -> "Mask":
         """Knows these as well: for what is secret in one request only."""
@@ -43,18 +47,25 @@ class Mask:
 NO_SECRETS = Mask()
 
 
-def _overlap(text: str, secret: str) -> int:
-    """The length of the longest start of the secret that the text ends with."""
-    longest = min(len(secret) - 1, len(text))
-    return next((n for n in range(longest, SHORTEST - 1, -1) if text.endswith(secret[:n])), 0)
+def _found(text: str, secret: str) -> Iterator[tuple[int, int]]:
+    """Where it stands; at last, the longest start of it that the text ends with."""
+    at = text.find(secret)
+    while at >= 0:
+        yield at, at + len(secret)
+        at = text.find(secret, at + 1)
+    for length in range(min(len(secret) - 1, len(text)), SHORTEST - 1, -1):
+        if text.endswith(secret[:length]):
+            yield len(text) - length, len(text)
+            return
 
 
 def _spellings(secret: str) -> Iterator[str]:
-    for part in {secret, *secret.splitlines(), *secret.split()}:  # of a PEM, each line
-        if len(part.strip()) < SHORTEST:
+    parts = {secret, secret.strip(), *secret.splitlines(), *secret.split()}  # of a PEM, each line
+    for part in parts:
+        if len(part) < SHORTEST or part.isspace():
             continue
         escaped = quote(part, safe="")
-        yield from (part, part.strip(), escaped, quote_plus(part), escaped.lower())
+        yield from (part, escaped, quote_plus(part), escaped.lower())
         yield json.dumps(part)[1:-1]
         yield json.dumps(part)[1:-1].replace("/", "\\/")
         yield base64.b64encode(part.encode()).decode().rstrip("=")

@@ -8,6 +8,8 @@ from dispatcher.channels.port import Outgoing
 from dispatcher.channels.templates import Templates
 
 DEFAULT_TITLE = "Reminder"
+TEST = "[test] "
+"""Before the title of a test send."""
 MAX_TITLE = 200
 """Characters: of a subject line, or of a notification's first line."""
 
@@ -40,6 +42,8 @@ async def message_of(
     params = _decode(outgoing.params_json)
     title = parts.get(SUBJECT) or parts.get(TITLE) or subject or params.get("title")
     line = _line(title if isinstance(title, str) else "") or DEFAULT_TITLE
+    if outgoing.test:
+        line = f"{TEST}{line}"[:MAX_TITLE]
     text = parts.get(TEXT)
     if text is None:
         text = _plain(params)

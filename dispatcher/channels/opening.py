@@ -1,17 +1,20 @@
-"""The channels as the configuration has them: opened together, closed together."""
+"""The channels as the configuration has them: opened together, closed together.
+
+The push services are imported where one is configured: what they bring (httpx, PyJWT, cryptography)
+would be nearly half of a dispatcher's start.
+"""
 
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import aiohttp
 import msgspec
 
 from dispatcher.channels import Senders
-from dispatcher.channels.apns import Apns, ApnsKey
 from dispatcher.channels.email import EmailSender
-from dispatcher.channels.fcm import Fcm, ServiceAccount
 from dispatcher.channels.guard import Resolver
 from dispatcher.channels.log import LogSender
 from dispatcher.channels.masking import Mask
@@ -29,7 +32,12 @@ from reminders.config.channels import ChannelSettings
 from reminders.config.problems import ConfigError
 from reminders.config.settings import Settings
 from reminders.model.definition import PushProvider
+from reminders.namespaces import EVENTS, EVENTS_SECRET_ID
 from reminders.ports import Clock
+
+if TYPE_CHECKING:
+    from dispatcher.channels.apns import Apns
+    from dispatcher.channels.fcm import Fcm
 
 
 @asynccontextmanager
@@ -73,6 +81,7 @@ class _Opening:
         """Always there."""
         settings = self._settings
         texts = settings.secret_texts
+        texts[f"{EVENTS}/{EVENTS_SECRET_ID}"] = settings.events_secret_texts
         rules = WebhookRules(
             allow_loopback_http=settings.allow_loopback_http,
             ports=settings.ports,
@@ -141,14 +150,18 @@ class _Opening:
             services[PushProvider.APNS] = await self._stack.enter_async_context(apns)
         return PushSender(services, templates=self._templates)
 
-    def _fcm(self, path: str, session: aiohttp.ClientSession) -> Fcm:
+    def _fcm(self, path: str, session: aiohttp.ClientSession) -> "Fcm":
+        from dispatcher.channels.fcm import Fcm, ServiceAccount  # noqa: PLC0415
+
         try:
             account = msgspec.json.decode(Path(path).read_bytes(), type=ServiceAccount)
             return Fcm(self._clock, session, account, base_url=self._settings.fcm_url)
         except (OSError, ValueError) as error:
             raise _unreadable("fcm_credentials_file", path, "a service account", error) from None
 
-    def _apns(self, path: str) -> Apns:
+    def _apns(self, path: str) -> "Apns":
+        from dispatcher.channels.apns import Apns, ApnsKey  # noqa: PLC0415
+
         settings = self._settings
         try:
             key = ApnsKey(

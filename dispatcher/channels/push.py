@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from dispatcher.channels.messages import Message, message_of
-from dispatcher.channels.port import Outcome, Outgoing, Result
+from dispatcher.channels.port import Destination, Outcome, Outgoing, Result
 from dispatcher.channels.provider import refused
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
 from reminders.addresses import token_problem
@@ -49,17 +49,18 @@ class PushSender:
         self._services = services
         self._templates = templates
 
-    def destination(self, channel: Channel) -> str:
+    def destination(self, channel: Channel) -> Destination:
         """The provider."""
-        return _target(channel).provider.value
+        return Destination(name=_provider(_target(channel)).value, provider=True)
 
     async def send(self, outgoing: Outgoing) -> Result:
         """One notification."""
         target = _target(outgoing.channel)
-        service = self._services.get(target.provider)
+        provider = _provider(target)
+        service = self._services.get(provider)
         if service is None:
             return Result(outcome=Outcome.PERMANENT, error_class="channel_unavailable")
-        problem = token_problem(target.to, target.provider)
+        problem = token_problem(target.to, provider)
         if problem is not None:
             return refused("address_invalid", problem)
         try:
@@ -86,3 +87,10 @@ def _target(channel: Channel) -> Push:
     if not isinstance(channel.target, Push):
         raise TypeError(f"not a push: {type(channel.target).__name__}")
     return channel.target
+
+
+def _provider(target: Push) -> PushProvider:
+    """Of the token, which is there by now."""
+    if target.provider is None:
+        raise TypeError("a push without a token")
+    return target.provider

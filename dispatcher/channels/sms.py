@@ -11,7 +11,7 @@ import aiohttp
 from dispatcher.channels.http import failure
 from dispatcher.channels.masking import Mask
 from dispatcher.channels.messages import message_of
-from dispatcher.channels.port import Outgoing, Result
+from dispatcher.channels.port import Destination, Outgoing, Result
 from dispatcher.channels.provider import refused
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
 from reminders.addresses import phone_problem
@@ -38,10 +38,10 @@ class SmsSender:
         self._mask = mask
         self._templates = templates
 
-    def destination(self, channel: Channel) -> str:
+    def destination(self, channel: Channel) -> Destination:
         """The provider."""
         _target(channel)
-        return self._provider.name
+        return Destination(name=self._provider.name, provider=True)
 
     async def send(self, outgoing: Outgoing) -> Result:
         """One text."""

@@ -3,9 +3,11 @@
     {templates_dir}/{namespace}/{template_id}/{channel}/{locale}/{part}
     …/default/appointment/email/fr/subject.txt
 
-`locale` is the reminder's (`fr-CA`), else its language (`fr`), else `default`; all parts of one
-message come from one folder. Parts: `subject.txt`, `text.txt` and `html.html` of an e-mail;
-`text.txt` of an SMS; `title.txt` and `text.txt` of a push message; `payload.json` of a webhook.
+`locale` is the receiver's (`zh-Hant-TW`), else what is left of it without its last parts
+(`zh-Hant`, `zh`: RFC 4647 3.4), else `default`; all parts of one message come from one folder. It
+stands in the recipient record, else in `locale` of the params. Parts: `subject.txt`, `text.txt` and
+`html.html` of an e-mail; `text.txt` of an SMS; `title.txt` and `text.txt` of a push message;
+`payload.json` of a webhook.
 
 Templates see the reminder's params by their names, and `params` and `reminder` (`facts_of`). They
 are Jinja2 in its sandbox; in `.html` everything is escaped. A name that is not there is an error,
@@ -149,15 +151,25 @@ def _places(segments: tuple[str, ...], locale: object) -> Iterator[str]:
     base = "/".join(segments)
     if isinstance(locale, str) and _is_segment(locale):
         yield f"{base}/{locale}"
-        yield f"{base}/{locale.replace('_', '-').partition('-')[0]}"
+        subtags = locale.replace("_", "-").split("-")
+        yield from (f"{base}/{'-'.join(subtags[:count])}" for count in range(len(subtags), 0, -1))
     yield f"{base}/{DEFAULT_LOCALE}"
 
 
 def facts_of(outgoing: Outgoing, params: Mapping[str, Any]) -> dict[str, Any]:
     """What a template sees."""
-    occurrence = outgoing.occurrence
+    occurrence, to = outgoing.occurrence, outgoing.subscriber
+    of_topic: dict[str, Any] = {}
+    if to is not None:
+        of_topic = {
+            "topic_id": to.topic_id,
+            "subscriber_id": to.subscriber_id,
+            "subscriber_local": outgoing.subscriber_local or occurrence.planned_local,
+            "subscriber_time_zone": to.time_zone or occurrence.zone,
+        }
     return {
         **params,
+        **of_topic,
         "params": params,
         "reminder": {
             "id": outgoing.reminder_id,

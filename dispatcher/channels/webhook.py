@@ -3,17 +3,23 @@
     {"eventId", "payload", "reminderId", "occurrenceId", "plannedLocal", "timeZone", "plannedAt",
      "fireAt", "attempt", "templateId", "userId", "namespace", "channelId"}
 
+To a subscriber of a topic there are also `topicId` and `subscriberId` (a header says it as well),
+with a zone of its own `subscriberLocal` and `subscriberTimeZone`, and `test` in a test send.
+
 `eventId` is the delivery key, and so are the headers `webhook-id` and `x-event-id`. Any 2xx
 confirms; what happens after its status line arrived can't change that. Redirects are not followed:
-a 3xx is a permanent failure. A channel that names a secret is signed anew on every attempt
-(`signing`). A template's `payload.json` takes the place of `payload`.
+a 3xx is a permanent failure. A channel that names a secret, or whose subscriber has one, is signed
+anew on every attempt (`signing`). A template's `payload.json` takes the place of `payload`.
 """
 
+import hashlib
 import ssl
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 import aiohttp
 import msgspec
@@ -22,11 +28,20 @@ from aiohttp.abc import AbstractResolver
 from dispatcher.channels.guard import ForbiddenAddressError, Resolver, guarded_connector
 from dispatcher.channels.http import excerpt_of, failure, judge, start_of, time_limits
 from dispatcher.channels.masking import NO_SECRETS, SHORTEST, Mask
-from dispatcher.channels.port import ATTEMPT_TIMEOUT, Outcome, Outgoing, Result, printable
+from dispatcher.channels.port import (
+    ATTEMPT_TIMEOUT,
+    Destination,
+    Outcome,
+    Outgoing,
+    Result,
+    printable,
+)
 from dispatcher.channels.signing import Keys, signature_headers
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
 from reminders.model.definition import Channel, Webhook
+from reminders.namespaces import EVENTS
 from reminders.ports import Clock
+from reminders.signing_secrets import key_of
 from reminders.urls import HTTPS_ONLY, Ports, header_problem, origin, url_problem
 
 USER_AGENT = "Tocsin/1"
@@ -51,14 +66,26 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     user_id: str
     namespace: str
     channel_id: str
+    topic_id: str | msgspec.UnsetType = msgspec.UNSET
+    subscriber_id: str | msgspec.UnsetType = msgspec.UNSET
+    subscriber_local: datetime | msgspec.UnsetType = msgspec.UNSET
+    """When it was planned for, in the subscriber's zone."""
+    subscriber_time_zone: str | msgspec.UnsetType = msgspec.UNSET
+    test: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 _encode = msgspec.json.Encoder().encode
 
 
 def body_of(outgoing: Outgoing, payload: str | None = None) -> bytes:
-    """The JSON that is sent. `params_json`, or what a template made of it, goes in as it is."""
-    occurrence = outgoing.occurrence
+    """The JSON that is sent. `params_json`, or what a template made of it, goes in as it is; an
+    operational event is all that is sent.
+    """
+    if outgoing.namespace == EVENTS:
+        return outgoing.params_json.encode()
+    occurrence, to = outgoing.occurrence, outgoing.subscriber
+    local = outgoing.subscriber_local
+    unset = msgspec.UNSET
     return _encode(
         Payload(
             event_id=outgoing.delivery_key,
@@ -74,6 +101,11 @@ def body_of(outgoing: Outgoing, payload: str | None = None) -> bytes:
             user_id=outgoing.user_id,
             namespace=outgoing.namespace,
             channel_id=outgoing.channel.channel_id,
+            topic_id=to.topic_id if to is not None else unset,
+            subscriber_id=to.subscriber_id if to is not None else unset,
+            subscriber_local=local if local is not None else unset,
+            subscriber_time_zone=to.time_zone if to is not None and to.time_zone else unset,
+            test=outgoing.test or unset,
         )
     )
 
@@ -88,6 +120,8 @@ def headers_of(outgoing: Outgoing, given: dict[str, str]) -> dict[str, str]:
     }
     if outgoing.replay:
         headers["x-tocsin-replay"] = "1"
+    if outgoing.subscriber is not None:
+        headers["x-tocsin-subscriber"] = quote(outgoing.subscriber.subscriber_id, safe="")
     if given:
         allowed = {name: given[name] for name in given if header_problem(name, given[name]) is None}
         headers.update(allowed)
@@ -157,9 +191,9 @@ class WebhookSender:
             await self._resolver.close()
             self._resolver = None
 
-    def destination(self, channel: Channel) -> str:
-        """Scheme, host and port, as written."""
-        return origin(_target(channel).url).lower()
+    def destination(self, channel: Channel) -> Destination:
+        """By scheme, host and port, as written, and by path."""
+        return destination_of(_target(channel).url)
 
     async def send(self, outgoing: Outgoing) -> Result:
         """One POST."""
@@ -184,9 +218,11 @@ class WebhookSender:
         headers = headers_of(outgoing, target.headers)
         if keys:
             headers |= signature_headers(keys, outgoing.delivery_key, self._clock.now(), body)
-        return await self._post(target, body, headers)
+        return await self._post(outgoing, target, body, headers)
 
-    async def _post(self, target: Webhook, body: bytes, headers: dict[str, str]) -> Result:
+    async def _post(
+        self, outgoing: Outgoing, target: Webhook, body: bytes, headers: dict[str, str]
+    ) -> Result:
         if self._session is None:
             raise RuntimeError("used outside its context")
         try:
@@ -194,27 +230,33 @@ class WebhookSender:
                 target.url, data=body, headers=headers, allow_redirects=False
             ) as response:
                 start = await start_of(response)
-                excerpt = self._excerpt(start, target)
+                excerpt = self._excerpt(start, outgoing, target)
                 return judge(response.status, response.headers, excerpt, self._clock.now())
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             forbidden = _forbidden(error)
             if forbidden is not None:
                 return _refused("url_forbidden", str(forbidden))
-            return failure(error, self._mask_for(target))
+            return failure(error, self._mask_for(outgoing, target))
 
     def _keys(self, outgoing: Outgoing, target: Webhook) -> Sequence[bytes] | None:
         """What to sign with; None if it is not here."""
+        if outgoing.subscriber is not None:
+            valid = outgoing.subscriber.valid_secrets(self._clock.now())
+            return [key_of(secret.value) for secret in valid]
         if target.secret_id is None:
             return ()
         return self._rules.keys.get((outgoing.namespace, target.secret_id)) or None
 
-    def _excerpt(self, start: bytes, target: Webhook) -> str:
+    def _excerpt(self, start: bytes, outgoing: Outgoing, target: Webhook) -> str:
         short = len(start) < SHORTEST  # such as "ok": nothing to look for
-        return excerpt_of(start, NO_SECRETS if short else self._mask_for(target))
+        return excerpt_of(start, NO_SECRETS if short else self._mask_for(outgoing, target))
 
-    def _mask_for(self, target: Webhook) -> Mask:
+    def _mask_for(self, outgoing: Outgoing, target: Webhook) -> Mask:
         path = target.url.removeprefix(origin(target.url))  # often a secret by itself
-        return self._mask.and_also([path, *target.headers.values()])
+        own = outgoing.subscriber.secrets if outgoing.subscriber is not None else ()
+        return self._mask.and_also(
+            [path, *target.headers.values(), *(secret.value for secret in own)]
+        )
 
     async def _payload(self, outgoing: Outgoing) -> str | None:
         parts = await self._templates.render(outgoing, "webhook", (PAYLOAD_PART,))
@@ -226,6 +268,15 @@ class WebhookSender:
         except ValueError as error:
             raise TemplateError("template_invalid", f"{PAYLOAD_PART} is no JSON") from error
         return rendered
+
+
+@lru_cache(maxsize=4096)
+def destination_of(url: str) -> Destination:
+    """The path, often a secret, as a few letters of its hash."""
+    name = origin(url)
+    path = url[len(name) :].partition("?")[0].partition("#")[0]
+    hashed = hashlib.blake2b(path.encode(errors="replace"), digest_size=8).hexdigest()
+    return Destination(name=name.lower(), endpoint=hashed)
 
 
 def _refused(error_class: str, said: str) -> Result:

@@ -7,6 +7,9 @@ client    `create` `get` `list` `cancel` `reschedule` `update` `pause` `resume` 
           `deliveries` `watch`: gRPC.
           `options` declares the flags, `requests` turns them into messages, `rpc` calls and
           explains failures, `render` shows answers, `watching` follows a reminder.
+          `recipient …`: `recipients`.
+          `ended …`, `endpoints …`: by modules of their names, for operators.
+          `subscriber …`: `subscribers`; `importing` puts many from a file.
           `preview` asks nobody: `previewing` computes here, by the same functions as the server.
 services  `scheduler` `scanner` `expander` `dispatcher` become `python -m <service>`;
           `migrate` and `config` run here.

@@ -7,7 +7,17 @@ from typing import NoReturn
 
 import typer
 
-from reminders.cli import changing, client, operate, preview, ringing
+from reminders.cli import (
+    changing,
+    client,
+    ended,
+    endpoints,
+    operate,
+    preview,
+    recipients,
+    ringing,
+    subscribers,
+)
 from reminders.cli.failure import CommandError
 
 _TRACEBACK_VARIABLE = "TOCSIN_TRACEBACK"
@@ -23,6 +33,10 @@ client.register(app)
 changing.register(app)
 ringing.register(app)
 preview.register(app)
+app.add_typer(recipients.recipient, name="recipient", rich_help_panel="Client")
+subscribers.register(app)
+app.add_typer(ended.ended, name="ended", rich_help_panel="Operation")
+app.add_typer(endpoints.endpoints, name="endpoints", rich_help_panel="Operation")
 operate.register(app)
 
 

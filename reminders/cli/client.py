@@ -62,32 +62,40 @@ def get(connection: Connection, *, reminder: ReminderId) -> None:
     """Show one reminder."""
     from tocsin.v1.reminder_service_pb2 import GetReminderRequest  # noqa: PLC0415
 
-    from reminders.cli import render, rpc  # noqa: PLC0415
+    from reminders.cli import progress, render, rpc  # noqa: PLC0415
 
     request = GetReminderRequest(namespace=connection.namespace, reminder_id=reminder)
     with rpc.scheduler(connection) as stub:
         answer = stub.GetReminder(request, timeout=rpc.DEADLINE_S)
+        of_topic = bool(answer.topic_id) and not connection.json
+        told = progress.newest(stub, connection.namespace, reminder) if of_topic else []
     if connection.json:
         render.print_json(answer)
-    else:
-        render.console().print(render.reminder_details(answer))
+        return
+    render.console().print(render.reminder_details(answer))
+    for line in told:
+        render.console().print(line)
 
 
 @with_options(Connection)
 def list_reminders(
     connection: Connection,
     *,
-    user: Annotated[str, Option("--user", help="Whose pending reminders.")],
+    user: Annotated[str | None, Option("--user", help="Whose pending reminders.")] = None,
+    topic: Annotated[str | None, Option("--topic", help="Or of which topic.")] = None,
     page_size: PageSize = 50,
     page_token: PageToken = "",
 ) -> None:
-    """List a user's pending reminders, soonest first."""
+    """List the pending reminders of a user or a topic, soonest first."""
     from tocsin.v1.reminder_service_pb2 import ListRemindersRequest  # noqa: PLC0415
 
-    from reminders.cli import render, rpc  # noqa: PLC0415
+    from reminders.cli import render, requests, rpc  # noqa: PLC0415
 
     request = ListRemindersRequest(
-        namespace=connection.namespace, user_id=user, page_size=page_size, page_token=page_token
+        namespace=connection.namespace,
+        page_size=page_size,
+        page_token=page_token,
+        **requests.audience(user, topic),
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.ListReminders(request, timeout=rpc.DEADLINE_S)
@@ -122,11 +130,12 @@ def cancel(
         render.print_json(answer)
         return
     render.console().print(render.reminder_details(answer.reminder))
-    render.console().print(
-        "cancelled, but it had fired: that delivery goes on"
-        if answer.was_fired
-        else "cancelled: nothing will be sent"
-    )
+    said = "nothing will be sent"
+    if answer.was_fired:
+        stopped = answer.deliveries_stopped
+        said = "it had fired, and nothing more will be sent; "
+        said += f"deliveries stopped while they waited: {stopped}"
+    render.console().print(f"cancelled: {said}")
 
 
 @with_options(Connection)
@@ -213,18 +222,24 @@ def deliveries(
     *,
     reminder: ReminderId,
     occurrence: Annotated[str, Option("--occurrence", help="Only of this one.")] = "",
+    subscriber: Annotated[str, Option("--subscriber", help="Only to this one.")] = "",
+    status: Annotated[
+        list[str] | None, Option("--status", help="Only such: failed, retrying, …; repeatable.")
+    ] = None,
     page_size: PageSize = 50,
     page_token: PageToken = "",
 ) -> None:
     """Show who was tried, how often, with what answer."""
     from tocsin.v1.reminder_service_pb2 import ListDeliveriesRequest  # noqa: PLC0415
 
-    from reminders.cli import render, rpc  # noqa: PLC0415
+    from reminders.cli import render, requests, rpc  # noqa: PLC0415
 
     request = ListDeliveriesRequest(
         namespace=connection.namespace,
         reminder_id=reminder,
         occurrence_id=occurrence,
+        subscriber_id=subscriber,
+        statuses=[requests.delivery_status(each) for each in status or ()],
         page_size=page_size,
         page_token=page_token,
     )

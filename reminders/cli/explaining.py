@@ -3,7 +3,16 @@
 from tocsin.v1 import reminder_pb2 as pb
 from tocsin.v1 import reminder_service_pb2 as calls
 
-from reminders.cli.render import console, delivery_word, moment, reminder_details, utc_text, word
+from reminders.cli.progress import fanout_text
+from reminders.cli.render import (
+    console,
+    delivery_word,
+    moment,
+    receiver_text,
+    reminder_details,
+    utc_text,
+    word,
+)
 from reminders.cli.render import local_text as spaced
 
 
@@ -31,6 +40,8 @@ def occurrence_lines(one: calls.ExplainedOccurrence) -> list[str]:
         f"{occurrence.occurrence_id}  promised {promised}  =  {instant}",
         f"  {one.explanation}",
     ]
+    if occurrence.HasField("fan_out") and not occurrence.fan_out.finished:
+        lines.append(f"  progress: {fanout_text(occurrence.fan_out)}")
     for each in one.deliveries:
         lines += _delivery_lines(each)
     if not one.deliveries or one.next_action.owner == "nobody":
@@ -40,7 +51,7 @@ def occurrence_lines(one: calls.ExplainedOccurrence) -> list[str]:
 
 def _delivery_lines(each: calls.ExplainedDelivery) -> list[str]:
     delivery = each.delivery
-    who = delivery.channel_id + (f"/{delivery.subscriber_id}" if delivery.subscriber_id else "")
+    who = receiver_text(delivery.channel_id, delivery.subscriber_id)
     taken = ", acknowledged by the receiver" if delivery.acknowledged else ""
     lines = [f"  {who}: {delivery_word(delivery)}{taken}, key {delivery.delivery_key}"]
     lines += [f"    {_attempt_text(attempt)}" for attempt in delivery.attempts]

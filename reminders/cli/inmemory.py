@@ -14,19 +14,20 @@ from datetime import timedelta
 import structlog
 
 from dispatcher.channels.opening import open_channels
+from dispatcher.configured import events_of, settings_of
 from dispatcher.service import Dispatcher
-from dispatcher.settings import DispatcherSettings
 from expander.expansion import Expansion
 from expander.service import Expander
 from reminders.cli.failure import CommandError
 from reminders.cli.stack import LOCAL_SHARDS, checked_settings, ensure_free
 from reminders.clock import SystemClock
+from reminders.config.agreed import limits_of
+from reminders.config.limits import request_limits
 from reminders.config.settings import Settings, given_values
 from reminders.lifecycle import Reminders
-from reminders.lifecycle.request_limits import RequestLimits
 from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
-from reminders.platform import Limits, Platform
+from reminders.platform import Platform
 from reminders.process import Service, run, use_packaged_zones
 from scanner.service import Scanner
 from scheduler.server import Scheduler
@@ -66,10 +67,7 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
                         address=settings.grpc_address,
                         allow_loopback_http=settings.allow_loopback_http,
                         channels=channel_rules(settings),
-                        limits=RequestLimits(
-                            min_interval=settings.rule_min_interval,
-                            horizon=settings.schedule_horizon,
-                        ),
+                        limits=request_limits(settings),
                         max_creates=settings.scheduler_max_inflight,
                     ),
                     stores=list,
@@ -78,14 +76,11 @@ async def build(settings: Settings, stop: asyncio.Event) -> AsyncIterator[Servic
                 "expander": Expander(platform, Expansion(platform, reminders)),
                 "dispatcher": Dispatcher(
                     platform,
-                    DispatcherSettings(
-                        max_in_flight=settings.dispatcher_concurrency,
-                        per_destination=settings.dispatcher_destination_concurrency,
-                        retry_schedule=settings.retry_schedule,
-                    ),
+                    settings_of(settings),
                     reminders.changes.finish,
                     reminders.backfills.turn,
                     senders,
+                    events=events_of(settings, platform, reminders),
                 ),
             },
         )
@@ -103,15 +98,7 @@ def in_memory(settings: Settings) -> Platform:
             lease_life=settings.lease_ttl,
         ),
         clock=clock,
-        limits=Limits(
-            shards=settings.shards,
-            lookahead=settings.lookahead,
-            margin=settings.void_margin,
-            grace=settings.settle_grace,
-            lease_life=settings.lease_ttl,
-            renew_every=settings.lease_renew_every,
-            retention=settings.retention,
-        ),
+        limits=limits_of(settings),
     )
 
 

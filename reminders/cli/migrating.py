@@ -1,13 +1,11 @@
 """`tocsin migrate`."""
 
 import asyncio
-import uuid
 
 from reminders.cli.failure import CommandError
-from reminders.cli.stack import checked_settings
+from reminders.cli.operation import begin
 from reminders.errors import TocsinError
 from reminders.storage.migrate import migrate as apply_missing
-from reminders.telemetry.logs import configure_logging
 from reminders.wiring import storage_settings
 
 
@@ -17,13 +15,7 @@ def migrate() -> str:
     Raises:
         CommandError: Cassandra does not answer, or refuses.
     """
-    settings = checked_settings()
-    configure_logging(
-        service="migrate",
-        instance=str(uuid.uuid4()),
-        level=settings.log_level,
-        style=settings.log_format,
-    )
+    settings = begin("migrate")
     try:
         applied = asyncio.run(apply_missing(storage_settings(settings)))
     except TocsinError as error:

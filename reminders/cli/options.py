@@ -108,7 +108,10 @@ class When:
     start: Annotated[
         str | None, _option("--start", "First local time of a rule: 2026-12-07T09:00.", _WHEN)
     ] = None
-    zone: Annotated[str | None, _option("--zone", "IANA name such as Europe/Paris.", _WHEN)] = None
+    zone: Annotated[
+        str | None,
+        _option("--zone", "IANA name such as Europe/Paris; else the user's record's.", _WHEN),
+    ] = None
     exdate: Annotated[
         list[str], _option("--exdate", "A local time to leave out; repeatable.", _WHEN)
     ] = field(default_factory=list)
@@ -145,6 +148,10 @@ class Content:
     provider: Annotated[
         str | None, _option("--provider", "Of the device tokens: fcm | apns.", _WHERE)
     ] = None
+    by: Annotated[
+        list[str],
+        _option("--by", "email | sms | push, where the user's record says; repeatable.", _WHERE),
+    ] = field(default_factory=list)
     log: Annotated[bool, _option("--log", "A line in the dispatcher's log.", _WHERE)] = False
     param: Annotated[
         list[str], _option("--param", "key=text for the payload; repeatable.", _WHAT)
@@ -162,7 +169,12 @@ class Content:
 class What(Content):
     """The same, and for whom."""
 
-    user: Annotated[str, _option("--user", "Whom to remind: your id of the user.", _WHAT)]
+    user: Annotated[
+        str | None, _option("--user", "Whom to remind: your id of the user.", _WHAT)
+    ] = None
+    topic: Annotated[
+        str | None, _option("--topic", "Or all who subscribe to this topic.", _WHAT)
+    ] = None
     group: Annotated[str | None, _option("--group", "A campaign, cancelled as a whole.", _WHAT)] = (
         None
     )

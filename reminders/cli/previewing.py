@@ -13,6 +13,8 @@ from rich.table import Table
 from reminders.cli.failure import CommandError
 from reminders.cli.options import CalendarFlags
 from reminders.cli.preview import RuleFlags
+from reminders.config.limits import limits_configured, request_limits
+from reminders.config.sources import ConfigFileError
 from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.previewing import (
     LeftOut,
@@ -24,6 +26,7 @@ from reminders.lifecycle.previewing import (
 )
 from reminders.lifecycle.problems import Problems
 from reminders.lifecycle.recurrences import AskedRecurrence, read_recurrence
+from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
 from reminders.lifecycle.texts import read_holiday_calendar, read_instant_text
 from reminders.model.definition import Policies
 from reminders.recurrence.policies import Gap, MissingDay, Overlap
@@ -58,7 +61,7 @@ def show(rule: RuleFlags, calendar: CalendarFlags) -> None:
     """
     now = datetime.now(UTC)
     try:
-        found = preview(read_request(rule, calendar, now), now)
+        found = preview(read_request(rule, calendar, now, _limits()), now)
     except InvalidRequest as error:
         raise CommandError(
             "this can't be previewed", *map(_line, error.violations), exit_code=_WRONG_USAGE
@@ -76,7 +79,24 @@ def show(rule: RuleFlags, calendar: CalendarFlags) -> None:
     console.print(summary(found, rule.count))
 
 
-def read_request(rule: RuleFlags, calendar: CalendarFlags, now: datetime) -> PreviewRequest:
+def _limits() -> RequestLimits:
+    """Of the deployment that is configured here."""
+    try:
+        if not limits_configured():
+            return DEFAULT_REQUEST_LIMITS
+    except ConfigFileError as error:
+        raise CommandError("wrong configuration", str(error)) from None
+    from reminders.cli.stack import checked_settings  # noqa: PLC0415 - it takes as long as the rest
+
+    return request_limits(checked_settings())
+
+
+def read_request(
+    rule: RuleFlags,
+    calendar: CalendarFlags,
+    now: datetime,
+    limits: RequestLimits = DEFAULT_REQUEST_LIMITS,
+) -> PreviewRequest:
     """In the server's normal form.
 
     Raises:
@@ -102,7 +122,7 @@ def read_request(rule: RuleFlags, calendar: CalendarFlags, now: datetime) -> Pre
         max_occurrences=rule.max_occurrences,
         until=until,
     )
-    schedule = read_recurrence(asked, max(after or now, now), _RECURRENCE, problems)
+    schedule = read_recurrence(asked, max(after or now, now), _RECURRENCE, problems, limits)
     policies = _policies(calendar, problems)
     count = read_count(rule.count, "count", late)
     problems.found += late.found

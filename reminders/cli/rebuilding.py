@@ -1,16 +1,14 @@
 """`tocsin rebuild`: due entries written again from the records."""
 
 import asyncio
-import uuid
 
 from reminders.cli import render
 from reminders.cli.failure import CommandError
-from reminders.cli.stack import checked_settings
+from reminders.cli.operation import begin
 from reminders.config.settings import Settings
 from reminders.errors import TocsinError
 from reminders.lifecycle import Reminders
 from reminders.lifecycle.rebuilding import Rebuild, Rebuilt
-from reminders.telemetry.logs import configure_logging
 from reminders.wiring import DangerousServerError, connected
 
 TOLD_EVERY = 50
@@ -23,13 +21,7 @@ def rebuild() -> None:
     Raises:
         CommandError: It stopped; the next one begins anew.
     """
-    settings = checked_settings()
-    configure_logging(
-        service="rebuild",
-        instance=str(uuid.uuid4()),
-        level=settings.log_level,
-        style=settings.log_format,
-    )
+    settings = begin("rebuild")
     try:
         done = asyncio.run(_walk(settings))
     except (TocsinError, DangerousServerError) as error:

@@ -3,7 +3,6 @@
 import asyncio
 import json as jsonlib
 import time
-import uuid
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from rich.table import Table
 
 from reminders.cli import render
 from reminders.cli.failure import CommandError
-from reminders.cli.stack import checked_settings
+from reminders.cli.operation import begin
 from reminders.config.settings import Settings
 from reminders.errors import TocsinError, Unavailable
 from reminders.lifecycle import Reminders
@@ -22,7 +21,6 @@ from reminders.lifecycle.editions import EditionUnknown
 from reminders.lifecycle.moves import Left, Passed, Totals
 from reminders.lifecycle.recomputing import Moved
 from reminders.lifecycle.sweeping import Sweep
-from reminders.telemetry.logs import configure_logging
 from reminders.wiring import DangerousServerError, connected
 
 TOLD_EVERY_S = 10.0
@@ -37,10 +35,7 @@ def recompute(*, apply: bool, rate: int, json: bool) -> None:
     Raises:
         CommandError: It could not be made, or had to leave some reminders as they were.
     """
-    settings = checked_settings()
-    configure_logging(
-        service="zones", instance=str(uuid.uuid4()), level=_NOTED, style=settings.log_format
-    )
+    settings = begin("zones", level=_NOTED)
     report = _Lines() if json else _Text(apply=apply)
     with _Progress(report.console) as progress:
         try:

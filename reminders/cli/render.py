@@ -1,7 +1,7 @@
 """Answers for people: tables, each time in the reminder's zone as well as in UTC."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from google.protobuf import json_format
@@ -18,9 +18,13 @@ NONE = "-"
 
 
 def console() -> Console:
-    """Standard output, which is not always the same one; a pipe gets wide lines."""
-    made = Console(highlight=False, markup=False, soft_wrap=False)
-    return made if made.is_terminal else Console(highlight=False, markup=False, width=200)
+    """Standard output, which is not always the same one; a pipe gets wide lines. What callers wrote
+    is shown as it is: `:a:` in a token is no emoji.
+    """
+    made = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return (
+        made if made.is_terminal else Console(highlight=False, markup=False, emoji=False, width=200)
+    )
 
 
 def print_json(message: Message, *, compact: bool = False) -> None:
@@ -31,13 +35,10 @@ def print_json(message: Message, *, compact: bool = False) -> None:
 
 def reminder_details(reminder: pb.Reminder) -> Table:
     """One reminder, a line for each field that says something."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="dim")
-    table.add_column(overflow="fold")
     rows = {
         "reminder": reminder.reminder_id or "(checked only, not created)",
         "status": word(pb.ReminderStatus.Name(reminder.status), "REMINDER_STATUS_"),
-        "for": reminder.user_id or f"topic {reminder.topic_id}",
+        "for": reminder.user_id or _topic_text(reminder),
         "when": schedule_text(reminder.schedule),
         "to": ", ".join(channel_text(each) for each in reminder.channels),
         "version": f"{reminder.version} (etag {reminder.etag})" if reminder.version else "",
@@ -46,11 +47,25 @@ def reminder_details(reminder: pb.Reminder) -> Table:
         "dedup key": reminder.dedup_key,
         "paused": reminder.pause_reason,
     }
+    table = fields(rows)
+    for number, occurrence in enumerate(reminder.next_occurrences):
+        table.add_row("rings" if number == 0 else "then", when_text(occurrence))
+    return table
+
+
+def _topic_text(reminder: pb.Reminder) -> str:
+    only = reminder.only_subscriber_id
+    return f"topic {reminder.topic_id}" + (f", a test to {only} alone" if only else "")
+
+
+def fields(rows: Mapping[str, str]) -> Table:
+    """A line for each that says something."""
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="dim")
+    table.add_column(overflow="fold")
     for name, value in rows.items():
         if value:
             table.add_row(name, value)
-    for number, occurrence in enumerate(reminder.next_occurrences):
-        table.add_row("rings" if number == 0 else "then", when_text(occurrence))
     return table
 
 
@@ -67,7 +82,7 @@ def reminder_table(reminders: Sequence[pb.Reminder]) -> Table:
             local,
             instant,
             schedule_text(each.schedule),
-            ", ".join(channel_text(channel) for channel in each.channels),
+            ", ".join(map(channel_text, each.channels)) or _topic_text(each),
         )
     return table
 
@@ -106,7 +121,7 @@ def why_text(occurrence: pb.Occurrence) -> str:
 def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
     """Deliveries, a row each with its last attempt."""
     table = _table(
-        "OCCURRENCE", "CHANNEL", "STATUS", "ATTEMPTS", "LAST (UTC)", "ANSWER", "NEXT (UTC)", "KEY"
+        "OCCURRENCE", "TO", "STATUS", "ATTEMPTS", "LAST (UTC)", "ANSWER", "NEXT (UTC)", "KEY"
     )
     for each in deliveries:
         last = each.attempts[-1] if each.attempts else None
@@ -115,7 +130,7 @@ def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
             following = utc_text(moment(each.next_attempt_time))
         table.add_row(
             each.occurrence_id,
-            each.channel_id,
+            receiver_text(each.channel_id, each.subscriber_id),
             delivery_word(each),
             str(each.attempt_count),
             utc_text(moment(last.start_time)) if last else NONE,
@@ -128,17 +143,23 @@ def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
 
 def replay_table(deliveries: Sequence[calls.ReplayedDelivery]) -> Table:
     """What a replay does, a row for each delivery."""
-    table = _table("CHANNEL", "REPLAY", "KEY")
+    table = _table("TO", "REPLAY", "KEY")
     for each in deliveries:
         verdict = word(calls.ReplayVerdict.Name(each.verdict), "REPLAY_VERDICT_")
-        table.add_row(each.channel_id, verdict, each.delivery_key)
+        to = receiver_text(each.channel_id, each.subscriber_id)
+        table.add_row(to, verdict, each.delivery_key)
     return table
+
+
+def receiver_text(channel_id: str, subscriber_id: str) -> str:
+    """`email`, or `webhook/s17` where it is a topic's."""
+    return f"{channel_id}/{subscriber_id}" if subscriber_id else channel_id
 
 
 def _answer(delivery: pb.Delivery, last: pb.Attempt | None) -> str:
     """`timeout (may have arrived)`: what the next attempt would repeat."""
-    if last is None:
-        return delivery.error_class or NONE
+    if last is None or delivery.reason == "quiet_hours":
+        return delivery.error_class or delivery.reason or NONE
     said = delivery.error_class or (str(last.status_code) if last.status_code else NONE)
     return f"{said} (may have arrived)" if last.outcome_unknown else said
 
@@ -187,9 +208,11 @@ def channel_text(channel: pb.Channel) -> str:
         case "webhook":
             return channel.webhook.url
         case "email":
-            return channel.email.to
+            return channel.email.to or "email by the record"
         case "sms":
-            return channel.sms.to
+            return channel.sms.to or "sms by the record"
+        case "push" if not channel.push.to:
+            return "push by the record"
         case _:
             return kind
 
@@ -229,6 +252,14 @@ def lateness_text(lateness: timedelta) -> str:
     if abs(seconds) < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if abs(seconds) < 120 else f"{seconds / 60:.0f} min"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A row each."""
+    made = _table(*columns)
+    for row in rows:
+        made.add_row(*(text or NONE for text in row))
+    return made
 
 
 def _table(*columns: str) -> Table:

@@ -21,20 +21,28 @@ def create_request(
     namespace: str, what: What, when: When, flags: PolicyFlags, **more: Any
 ) -> CreateReminderRequest:
     """The whole create; `more` are the request's own fields."""
+    everybody = what.topic and not any(getattr(what, each) for each in _WHERE)
     reminder = pb.Reminder(
         namespace=namespace,
-        user_id=what.user,
         schedule=schedule(when),
-        channels=channels(what),
+        channels=() if everybody else channels(what),
         template_id=what.template or "",
         dedup_key=what.dedup_key or "",
         group_id=what.group or "",
         labels=pairs("--label", what.label),
+        **audience(what.user, what.topic),
     )
     if given := policies(flags):
         reminder.policies.CopyFrom(given)
     reminder.params.update(payload(what))
     return CreateReminderRequest(reminder=reminder, **more)
+
+
+def audience(user: str | None, topic: str | None) -> dict[str, Any]:
+    """Exactly one of the two."""
+    if bool(user) == bool(topic):
+        raise typer.BadParameter("say for whom: one of --user and --topic")
+    return {"user_id": user} if user else {"topic_id": topic or ""}
 
 
 def schedule(when: When) -> pb.Schedule:
@@ -56,7 +64,7 @@ def schedule(when: When) -> pb.Schedule:
     if when.at is not None:
         return pb.Schedule(at=instant("--at", when.at))
     if when.local is not None:
-        local = pb.LocalTime(date=when.date or "", time=when.local, time_zone=_zone(when))
+        local = pb.LocalTime(date=when.date or "", time=when.local, time_zone=when.zone or "")
         return pb.Schedule(local=local)
     return pb.Schedule(recurrence=_recurrence(when))
 
@@ -66,7 +74,7 @@ def _recurrence(when: When) -> pb.Recurrence:
         raise typer.BadParameter("--rrule needs --start, its first local time: 2026-12-07T09:00")
     rule = pb.Recurrence(
         start=when.start or "",
-        time_zone=_zone(when),
+        time_zone=when.zone or "",
         exdates=when.exdate,
         rdates=when.rdate,
         max_occurrences=when.count or 0,
@@ -93,12 +101,6 @@ def _refuse_strays(way: str, when: When) -> None:
     for name in qualifiers:
         if getattr(when, name) and name not in _BELONGS.get(way, set()):
             raise typer.BadParameter(f"--{name} does not go with {way}")
-
-
-def _zone(when: When) -> str:
-    if not when.zone:
-        raise typer.BadParameter("a local time needs --zone, such as --zone Europe/Paris")
-    return when.zone
 
 
 def update_request(
@@ -133,7 +135,9 @@ def update_request(
     return UpdateReminderRequest(reminder=reminder, update_mask=FieldMask(paths=paths), **more)
 
 
-_WHERE = ("webhook", "header", "secret", "email", "subject", "sms", "push", "provider", "log")
+_WHERE = (
+    *("webhook", "header", "secret", "email", "subject", "sms", "push", "provider", "by", "log"),
+)
 
 
 def _set(policies: pb.Policies) -> Iterator[str]:
@@ -169,12 +173,28 @@ def channels(what: Content) -> list[pb.Channel]:
             for n, to in enumerate(what.push)
         ),
     ]
+    found += [_by_record(kind, what) for kind in dict.fromkeys(what.by)]
     if what.log:
         found.append(pb.Channel(log=pb.LogChannel()))
     if not found:
-        ways = "--webhook URL, --email ADDRESS, --sms NUMBER, --push TOKEN or --log"
+        ways = "--webhook URL, --email ADDRESS, --sms NUMBER, --push TOKEN, --by KIND or --log"
         raise typer.BadParameter(f"say where to: {ways}")
     return found
+
+
+def _by_record(kind: str, what: Content) -> pb.Channel:
+    """Without an address: the user's recipient record has it."""
+    channel = pb.Channel(channel_id=f"{kind}-by-record" if getattr(what, kind, ()) else "")
+    if kind == "email":
+        channel.email.CopyFrom(pb.EmailChannel(subject=what.subject or ""))
+    elif kind == "sms":
+        channel.sms.SetInParent()
+    elif kind == "push":
+        provider = _provider(what.provider) if what.provider else pb.PUSH_PROVIDER_UNSPECIFIED
+        channel.push.CopyFrom(pb.PushChannel(provider=provider))
+    else:
+        raise typer.BadParameter(f"--by {kind}: choose one of email, sms, push")
+    return channel
 
 
 def _refuse_lonely(what: Content) -> None:
@@ -182,8 +202,8 @@ def _refuse_lonely(what: Content) -> None:
     qualifiers = (
         ("--header", what.header, "--webhook", what.webhook),
         ("--secret", what.secret, "--webhook", what.webhook),
-        ("--subject", what.subject, "--email", what.email),
-        ("--provider", what.provider, "--push", what.push),
+        ("--subject", what.subject, "--email", what.email or "email" in what.by),
+        ("--provider", what.provider, "--push", what.push or "push" in what.by),
     )
     for flag, given, needed, there in qualifiers:
         if given and not there:
@@ -245,6 +265,16 @@ def _choice(field: str, text: str) -> int:
 
 def _flag(field: str) -> str:
     return f"--{field.replace('_', '-')}"
+
+
+def delivery_status(text: str) -> "pb.DeliveryStatus.ValueType":
+    """One of the words that `deliveries` shows."""
+    prefix = "DELIVERY_STATUS_"
+    names = {name.removeprefix(prefix).lower(): value for name, value in pb.DeliveryStatus.items()}
+    names.pop("unspecified")
+    if text not in names:
+        raise typer.BadParameter(f"--status: {text!r} is none of {', '.join(names)}")
+    return names[text]
 
 
 def duration(flag: str, text: str) -> Duration:

@@ -1,12 +1,17 @@
 """The commands that make a reminder ring beside its schedule: now, or for a past range."""
 
-from typing import Annotated
+from collections import Counter
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from reminders.cli.client import ReminderId, RequestId
+from reminders.cli.failure import CommandError
 from reminders.cli.options import Connection, with_options
+
+if TYPE_CHECKING:
+    from tocsin.v1.reminder_service_pb2 import ReplayOccurrenceResponse
 
 
 @with_options(Connection)
@@ -77,6 +82,13 @@ def replay(
     channel: Annotated[
         list[str] | None, Option("--channel", help="Only this one; may be repeated.")
     ] = None,
+    subscriber: Annotated[
+        list[str] | None,
+        Option(
+            "--subscriber",
+            help="Of a topic, only to this one; may be repeated. Else all whom it did not reach.",
+        ),
+    ] = None,
     force: Annotated[
         bool, Option("--force", help="Also what was taken, and of a cancelled or paused one.")
     ] = False,
@@ -85,7 +97,9 @@ def replay(
     ] = False,
     request_id: RequestId = None,
 ) -> None:
-    """Send deliveries of one occurrence again, under the keys that they had."""
+    """Send deliveries of one occurrence again, under the keys that they had. If none of them is,
+    it exits with 1 and says why.
+    """
     from tocsin.v1.reminder_service_pb2 import ReplayOccurrenceRequest  # noqa: PLC0415
 
     from reminders.cli import render, rpc  # noqa: PLC0415
@@ -95,6 +109,7 @@ def replay(
         reminder_id=reminder,
         occurrence_id=occurrence,
         channel_ids=channel or [],
+        subscriber_ids=subscriber or [],
         force=force,
         validate_only=dry_run,
         request_id=request_id or "",
@@ -103,15 +118,40 @@ def replay(
         answer = stub.ReplayOccurrence(request, timeout=rpc.DEADLINE_S)
     if connection.json:
         render.print_json(answer)
+        _fail_if_refused(answer)
+        return
+    sent = "would be sent again" if dry_run else "will be sent again"
+    if not answer.deliveries:  # to all subscribers whom it did not reach: counts alone
+        line = f"{answer.replay_count:,} {sent}, {answer.suppressed_count:,} have it already"
+        render.console().print(line)
+        _fail_if_refused(answer)
         return
     render.console().print(render.replay_table(answer.deliveries))
-    sent = "would be sent again" if dry_run else "will be sent again"
+    _fail_if_refused(answer)
     line = f"{answer.replay_count} of {len(answer.deliveries)} {sent}"
     if answer.suppressed_count:
         line += (
             f", {answer.suppressed_count} refused: taken already (--force sends it all the same)"
         )
     render.console().print(line)
+
+
+def _fail_if_refused(answer: "ReplayOccurrenceResponse") -> None:
+    from tocsin.v1 import reminder_service_pb2 as calls  # noqa: PLC0415
+
+    if answer.replay_count or not (answer.deliveries or answer.suppressed_count):
+        return
+    reasons = {
+        calls.REPLAY_VERDICT_ACKNOWLEDGED: "taken already: --force sends it all the same",
+        calls.REPLAY_VERDICT_UNDER_WAY: "still being tried by itself: wait, or cancel it",
+        calls.REPLAY_VERDICT_CHANNEL_GONE: "the reminder has no such channel any more",
+        calls.REPLAY_VERDICT_SUBSCRIBER_GONE: "the topic has no such subscriber any more",
+    }
+    counts = Counter(each.verdict for each in answer.deliveries)
+    if not counts:  # of a topic, where counts are all there is
+        counts[calls.REPLAY_VERDICT_ACKNOWLEDGED] = answer.suppressed_count
+    told = [f"{count}: {reasons[verdict]}" for verdict, count in counts.items()]
+    raise CommandError("nothing is sent again", *told)
 
 
 def register(app: typer.Typer) -> None:

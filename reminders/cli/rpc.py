@@ -1,7 +1,8 @@
 """Calling the scheduler, and explaining to a person what it refused."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
 
 import grpc
 from google.rpc import error_details_pb2
@@ -16,6 +17,8 @@ from reminders.config.sources import ConfigFileError, config_file, read_config_f
 
 DEADLINE_S = 15.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
+
+Stub = TypeVar("Stub")
 
 
 def address_of(connection: Connection) -> str:
@@ -32,8 +35,13 @@ def address_of(connection: Connection) -> str:
         raise CommandError(str(error)) from error
 
 
+def scheduler(connection: Connection) -> AbstractContextManager[ReminderServiceStub]:
+    """As `calling`, of the service that most commands call."""
+    return calling(connection, ReminderServiceStub)
+
+
 @contextmanager
-def scheduler(connection: Connection) -> Iterator[ReminderServiceStub]:
+def calling(connection: Connection, stub: Callable[[grpc.Channel], Stub]) -> Iterator[Stub]:
     """A stub for the length of the block.
 
     Raises:
@@ -42,7 +50,7 @@ def scheduler(connection: Connection) -> Iterator[ReminderServiceStub]:
     address = address_of(connection)
     with grpc.insecure_channel(address) as channel:
         try:
-            yield ReminderServiceStub(channel)
+            yield stub(channel)
         except grpc.RpcError as error:
             raise CommandError(*explain(error, address)) from error
 

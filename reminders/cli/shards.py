@@ -2,7 +2,6 @@
 
 import asyncio
 import json as jsonlib
-import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,11 +10,10 @@ from rich.table import Table
 
 from reminders.cli import render
 from reminders.cli.failure import CommandError
-from reminders.cli.stack import checked_settings
+from reminders.cli.operation import begin
 from reminders.config.settings import Settings
 from reminders.errors import TocsinError
 from reminders.overview import Overview, Shard
-from reminders.telemetry.logs import configure_logging
 from reminders.wiring import DangerousServerError, connected
 
 _NOTED = "error"
@@ -29,10 +27,7 @@ def show(*, json: bool) -> None:
         CommandError: It can't be had; or some shard has no holder, or a watermark that may not go
             on: then the table was printed first.
     """
-    settings = checked_settings()
-    configure_logging(
-        service="shards", instance=str(uuid.uuid4()), level=_NOTED, style=settings.log_format
-    )
+    settings = begin("shards", level=_NOTED)
     try:
         found, now = asyncio.run(_look(settings))
     except (TocsinError, DangerousServerError) as error:

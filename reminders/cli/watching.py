@@ -13,6 +13,7 @@ from tocsin.v1 import reminder_service_pb2 as calls
 from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 
 from reminders.cli import render, rpc
+from reminders.cli.progress import fanout_text
 
 _ENDED = {
     pb.REMINDER_STATUS_FIRED,
@@ -94,7 +95,9 @@ class Watcher:
                 self._print(console, message, line)
         over = (
             reminder.status in _ENDED
-            and not any(each.status in _UNDER_WAY for each in deliveries)
+            and not any(
+                each.status in _UNDER_WAY for each in deliveries if not each.subscriber_id
+            )
             and not any(each.status in _OPEN for each in occurrences)
             and (len(occurrences) > 0 or reminder.status != pb.REMINDER_STATUS_FIRED)
         )
@@ -131,7 +134,12 @@ def _lines(
         happened.append(
             (key, occurrence, text + (f" ({occurrence.reason})" * bool(occurrence.reason)))
         )
+        if occurrence.HasField("fan_out"):
+            said = f"{name}  {occurrence.occurrence_id} {fanout_text(occurrence.fan_out)}"
+            happened.append((f"{key}/fan-out", occurrence, said))
     for delivery in reversed(deliveries):
+        if delivery.subscriber_id:
+            continue  # there may be a million: the line above counts them
         key = f"{name}/{delivery.occurrence_id}/{delivery.channel_id}/{delivery.subscriber_id}"
         text = f"{name}  {delivery.occurrence_id} {delivery.channel_id}: "
         text += f"{render.delivery_word(delivery)}, attempt {delivery.attempt_count}"

@@ -16,7 +16,9 @@ from pydantic_settings import (
 )
 
 from reminders.config.channels import ChannelSettings
+from reminders.config.destinations import DestinationSettings
 from reminders.config.durations import parse_duration
+from reminders.config.operator import OperatorSettings
 from reminders.config.problems import ConfigError, Given, problem_of
 from reminders.config.sources import (
     PREFIX,
@@ -26,6 +28,7 @@ from reminders.config.sources import (
 )
 from reminders.model.definition import RETRY_SCHEDULE
 from reminders.sentinel_url import is_sentinel_url, parse_sentinel_url
+from reminders.urls import url_problem
 
 Service = Literal["scheduler", "scanner", "expander", "dispatcher"]
 
@@ -97,7 +100,7 @@ Replication = Annotated[
 ]
 
 
-class Settings(ChannelSettings, BaseSettings):
+class Settings(ChannelSettings, DestinationSettings, OperatorSettings, BaseSettings):
     """What is in force, frozen. `load_settings` makes it; tests may pass values by keyword."""
 
     model_config = SettingsConfigDict(
@@ -165,12 +168,19 @@ class Settings(ChannelSettings, BaseSettings):
     allow_loopback_http: bool = False
     """Whether webhooks may go to http://127.0.0.1: true only for development."""
     dispatcher_concurrency: int = Field(default=512, ge=1, le=100_000)
-    """Deliveries under way in one dispatcher, 1 to 100000."""
+    """Attempts under way in one dispatcher at receivers that answer soon, 1 to 100000; half as many
+    again may be under way at those that do not."""
     dispatcher_destination_concurrency: int = Field(default=64, ge=1, le=100_000)
-    """Of these, at most so many to one host, 1 to 100000."""
+    """Of these, at most so many to one host, 1 to 100000; to the mail server, as many as there are
+    connections (TOCSIN_SMTP_CONNECTIONS)."""
     retry_schedule: RetrySchedule = RETRY_SCHEDULE
     """The longest wait before each attempt, separated by commas, such as 0s,5s,5m,30m,2h: 0s first,
     at most 32, each at most 3d. The last one holds for all further attempts."""
+    call_timeout: Annotated[
+        Duration, Field(ge=timedelta(milliseconds=100), le=timedelta(minutes=5))
+    ] = timedelta(seconds=5)
+    """How long a call waits for the stores before it is answered UNAVAILABLE, 100ms to 5m; a
+    caller's own deadline where that is shorter. Repeating it is safe."""
     scheduler_max_inflight: int = Field(default=2_000, ge=1, le=1_000_000)
     """Creates that one scheduler holds at a time before it lets callers wait, 1 to 1000000."""
 
@@ -188,6 +198,11 @@ class Settings(ChannelSettings, BaseSettings):
             raise _conflict(f"cassandra_{missing}", "missing beside the other one")
         if "" in self.cassandra_replication and len(self.cassandra_replication) > 1:
             raise _conflict("cassandra_replication", "a data centre has no name")
+        if self.events_url is not None:
+            loopback, ports = self.allow_loopback_http, self.ports
+            problem = url_problem(self.events_url, allow_loopback_http=loopback, ports=ports)
+            if problem is not None:
+                raise _conflict("events_url", problem)
         return self
 
     @classmethod

@@ -6,15 +6,25 @@
 `writing`    due entries onto disk, found by the scanner in time even if the write was slow.
 `creating`   create, with `dedup_key` and `request_id`.
 `changing`   whatever changes a reminder: the one procedure, safe against a claim in progress.
+`beginning`  what it begins with. Pure.
 `completing` its second half, by whoever met it half-way; `outcomes` is what it answers.
+`evidence`   which occurrences had fired by then; `stopping`, what waits of them and is not sent.
 `actions`    what each change makes of a reminder, and plans: `replanning`, `pausing`,
              `recomputing`. Pure.
+`recipients` where users are reached: put, get, delete.
 `grouping`   cancelling a whole group, and what that means to everybody else.
 `triggering`, `beside`  one ring now, beside the schedule.
+`request_ids` what a caller's id stands for.
 `backfilling`, `past`  what a rule named in a past range, page by page.
-`replaying`  deliveries of one occurrence again, under their keys.
+`replaying`  deliveries of one occurrence again, under their keys; `replaying_targets`, those to
+             a topic's subscribers.
+`fanning`, `targets`  the pages of a fan-out (pure); its state, and a walk over its deliveries.
+`ended_list`, `redriving`  what ended failed or expired, listed, and sent again; `endings` lists it.
+`health`, `endpoints`  when an endpoint is disabled (pure), and that state, changed by LWTs.
 `catching_up`  which missed occurrences of a rule are skipped. Pure.
 `reading`    get, list, ledger.
+`subscribing`, `subscriber_secrets`  who is told what a topic says, and what signs it.
+`trials`     test sends to one subscriber.
 `explaining`, `verdicts`  what became of a reminder, why, and who acts next.
 `previewing` what a schedule would do, with what policies `left_out`, in `bounded` work. Pure.
 `problems`, `texts`, `recurrences`   what callers write, checked. Pure.

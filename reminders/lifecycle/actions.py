@@ -74,6 +74,10 @@ class Action(Protocol):
     def needs_unfired(self) -> bool:
         """Whether a one-shot that has fired is an error, or else an answer."""
 
+    @property
+    def stops(self) -> bool:
+        """Whether it ends what waits of one that has fired: there it has something to do, once."""
+
     def repeats(self, record: Record, last: Outcome) -> bool:
         """Whether the record is, by its last change, as this would make it."""
 
@@ -91,10 +95,11 @@ class Cancel:
     name = Name.CANCEL
     content = None
     needs_unfired = False
+    stops = True
 
     def repeats(self, record: Record, last: Outcome) -> bool:
         """Of a cancelled one: what the cancel found out."""
-        return last.action == self.name and (record.status is Status.CANCELLED or not last.applied)
+        return last.action == self.name and (record.status is Status.CANCELLED or record.stopped)
 
     def plan(self, before: Before, new: Record, replanner: Replanner) -> Plan:
         """Nothing follows."""
@@ -109,6 +114,7 @@ class Reschedule:
     schedule: Schedule
     name = Name.RESCHEDULE
     needs_unfired = True
+    stops = False
 
     @property
     def content(self) -> Schedule:
@@ -139,6 +145,7 @@ class Update:
     """Whether the schedule is among what was asked for."""
     name = Name.UPDATE
     needs_unfired = True
+    stops = False
 
     def repeats(self, record: Record, last: Outcome) -> bool:
         """Only by its request id."""
@@ -171,6 +178,7 @@ class Pause:
     reason: str
     name = Name.PAUSE
     needs_unfired = False
+    stops = False
 
     @property
     def content(self) -> str:
@@ -195,6 +203,7 @@ class Resume:
     name = Name.RESUME
     content = None
     needs_unfired = False
+    stops = False
 
     def repeats(self, record: Record, last: Outcome) -> bool:
         """What is not paused any more has nothing to change."""
@@ -227,6 +236,7 @@ class Recompute:
     name = Name.RECOMPUTE
     content = None
     needs_unfired = False
+    stops = False
 
     def repeats(self, record: Record, last: Outcome) -> bool:
         """Computing again finds out."""

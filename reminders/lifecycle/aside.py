@@ -7,7 +7,8 @@ all rules; one that is not settled by then is planned again in a thread, one at 
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar
+from datetime import timedelta
+from typing import Any, Final, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,10 +26,23 @@ class TakesLong(Exception):
 class Aside:
     """One line of those who wait for the thread; for one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: timedelta | None = None) -> None:
+        """`patience`: how long one waits for its turn; None: for as long as it takes."""
         self._free = asyncio.Semaphore(AT_ONCE)
+        self._patience_s = patience.total_seconds() if patience is not None else None
 
     async def run(self, compute: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """What `compute` returns or raises; it must be pure."""
-        async with self._free:
-            return await asyncio.to_thread(compute, *args, **kwargs)
+        """What `compute` returns or raises; it must be pure. Raises `TimeoutError` if its turn did
+        not come in time.
+        """
+        async with asyncio.timeout(self._patience_s):
+            await self._free.acquire()
+        work = asyncio.create_task(asyncio.to_thread(compute, *args, **kwargs), name="aside")
+        work.add_done_callback(self._done)
+        return await asyncio.shield(work)
+
+    def _done(self, work: "asyncio.Task[Any]") -> None:
+        """Only now: a thread can't be stopped, so who gave up still has it."""
+        self._free.release()
+        if not work.cancelled():
+            work.exception()  # heard, also where nobody waits for it any more

@@ -18,7 +18,6 @@ what is not sent yet (`dispatcher.gate`). Asked for again, it goes on where it w
 """
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -29,11 +28,12 @@ from reminders.buckets import (
     parked_entry_id,
     shard_of,
 )
-from reminders.errors import AlreadyEnded, KeyConflict, NotReady, NotRecurring, ReminderPaused
+from reminders.errors import AlreadyEnded, NotReady, NotRecurring, ReminderPaused
 from reminders.lifecycle.past import backfilled, backfilled_entries, named, page_entry
 from reminders.lifecycle.planning import SCHEDULE, instant_ms
 from reminders.lifecycle.reading import Finish, Reads, unrecorded_view
 from reminders.lifecycle.recurrences import rule_refused
+from reminders.lifecycle.request_ids import first_of, id_of
 from reminders.lifecycle.requests import Backfilled
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import decode_page, encode
@@ -44,7 +44,7 @@ from reminders.model.entry import (
     Fate,
     Occurrence,
 )
-from reminders.model.record import DedupClaim, Record, Status, Stored
+from reminders.model.record import Record, Status, Stored
 from reminders.platform import Platform
 from reminders.recurrence import Planned, RecurrenceError
 from reminders.reminder_id import new_reminder_id
@@ -65,8 +65,6 @@ CHUNK = 500
 """Occurrences computed in one go, about 10 ms; then others have their turn."""
 ROWS = 500
 """Of the ledger, in one read."""
-REMEMBERED = timedelta(days=7)
-"""How long a request id stands for its backfill."""
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -101,16 +99,21 @@ class Backfills:
         """
         if not self._clock.in_bounds():
             raise NotReady(operation="backfill")
-        stored = await self._reads.owned(namespace, reminder_id)
-        if stored.change is not None:
-            stored = await self._finish(reminder_id) or stored
+        stored = await self._reads.finished(namespace, reminder_id, self._finish)
         _check(stored)
         asked_at = instant_ms(self._clock.now())
         backfill_id = new_reminder_id()
         if request_id is not None and not validate_only:
-            claim = await self._claimed(stored.record, request_id, start, end, asked_at)
-            asked_at, backfill_id = claim.created_at, hashlib.sha256(claim.key.encode()).hexdigest()
-        page = BackfillPage(backfill_id=backfill_id[:25], page=1, start=start, end=end or asked_at)
+            first = await first_of(
+                self._store.dedup,
+                namespace,
+                reminder_id,
+                f"backfill:{reminder_id}:{request_id}",
+                content=encode((start, end)),
+                at=asked_at,
+            )
+            asked_at, backfill_id = first.created_at, id_of(first)
+        page = BackfillPage(backfill_id=backfill_id, page=1, start=start, end=end or asked_at)
         try:
             answer = await self._answer(stored, page)
         except RecurrenceError as error:
@@ -118,28 +121,6 @@ class Backfills:
         if answer.count and not validate_only:
             await self._put_first(stored.record, page, asked_at)
         return answer
-
-    async def _claimed(
-        self,
-        record: Record,
-        request_id: str,
-        start: datetime,
-        end: datetime | None,
-        asked_at: datetime,
-    ) -> DedupClaim:
-        claim = DedupClaim(
-            namespace=record.namespace,
-            key=f"backfill:{record.reminder_id}:{request_id}",
-            reminder_id=record.reminder_id,
-            content_hash=hashlib.sha256(encode((start, end))).digest()[:16],
-            created_at=asked_at,
-            stamp=stamp_of(asked_at),
-            expires_at=asked_at + REMEMBERED,
-        )
-        (stands,) = await self._store.dedup.claim([claim])
-        if stands.content_hash != claim.content_hash:
-            raise KeyConflict(key="request_id", reminder_id=record.reminder_id)
-        return stands
 
     async def _answer(self, stored: Stored, page: BackfillPage) -> Backfilled:
         """Counts, and shows the first."""
@@ -229,7 +210,7 @@ class Backfills:
         after = (f"{last}~", "", "")  # behind all rows of `last`
         while True:
             rows = await self._store.ledger.page(reminder_id, after=after, limit=ROWS)
-            found |= {row.occurrence.occurrence_id for row in rows if row.delivery is not None}
+            found |= {row.occurrence.occurrence_id for row in rows if row.rang}
             if len(rows) < ROWS or rows[-1].occurrence.occurrence_id < first:
                 return found
             end = rows[-1]

@@ -17,20 +17,14 @@ and 1, and answers the caller from what was recorded. What a cancel, reschedule,
 resume or recompute makes of the reminder is its `Action`: see `actions`.
 """
 
-import hashlib
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 
-import msgspec
-
-from reminders.buckets import finish_entry_id, shard_of
 from reminders.errors import (
     AlreadyEnded,
     AlreadyFired,
     CoordinationUnavailable,
-    KeyConflict,
     NotFound,
     NotReady,
     VersionMismatch,
@@ -47,23 +41,20 @@ from reminders.lifecycle.actions import (
     Update,
 )
 from reminders.lifecycle.aside import HASTY_STEPS, Aside, TakesLong
+from reminders.lifecycle.beginning import begun, next_version, recorded, repeated
 from reminders.lifecycle.completing import Completion
 from reminders.lifecycle.outcomes import finish_entry
-from reminders.lifecycle.planning import Planner, instant_ms
+from reminders.lifecycle.planning import Planner
 from reminders.lifecycle.reading import Reads
 from reminders.lifecycle.recomputing import Moved
 from reminders.lifecycle.replanning import Replanner
 from reminders.lifecycle.requests import Call, Changed
-from reminders.lifecycle.writing import EntryWriter, stamp_of
-from reminders.model.codec import encode
+from reminders.lifecycle.writing import EntryWriter
 from reminders.model.definition import Definition, Schedule
-from reminders.model.entry import DueEntry, DueKey
+from reminders.model.entry import DueEntry
 from reminders.model.record import Change, Outcome, Record, Status, Stored
 from reminders.platform import Platform
-from reminders.reminder_id import new_reminder_id
 
-FINISH_AFTER = timedelta(seconds=30)
-"""When somebody looks after a change that its process did not end."""
 ATTEMPTS = 5
 """How often a change starts over after it lost to another one."""
 
@@ -177,6 +168,7 @@ class Changes:
             view=await self._reads.view(run.stored),
             was_fired=any(answer.was_fired for answer in answers) or fired,
             answers=answers,
+            stopped=run.outcome.stopped if run.outcome is not None else 0,
         )
 
     async def _run(self, call: Call, action: Action, read: Read | None = None) -> "_Run":
@@ -184,37 +176,46 @@ class Changes:
         read = read or self._reads.owned
         if not self._clock.in_bounds():
             raise NotReady(operation=action.name.value)
-        content = _content_hash(action, call.expected_version)
         for _ in range(ATTEMPTS):
             stored = await read(call.namespace, call.reminder_id)
             if stored.change is not None:
                 await self.finish(call.reminder_id)
                 stored = await read(call.namespace, call.reminder_id)
             record = stored.record
-            done = _repeated(record, call, action, content)
+            done = repeated(record, call, action)
             if done is not None:
                 return _Run(stored=stored, outcome=done)
             if call.expected_version is not None and record.version != call.expected_version:
                 raise VersionMismatch(actual=record.version)
             if record.status is Status.FIRED:
-                return _Run(stored=stored)
-            if record.status not in (Status.SCHEDULED, Status.PAUSED):
+                if not await self._goes_on(action, record):
+                    return _Run(stored=stored)
+            elif record.status not in (Status.SCHEDULED, Status.PAUSED):
                 raise AlreadyEnded(status=record.status.value)
-            new = self._next_version(record)
+            new = next_version(record, self._clock.now())
             before, revoked = await self._before(stored)
             plan = await self._plan(action, before, new)
             if plan is None:
                 return _Run(stored=stored)
-            change = self._begun(record, plan, call, action, content, revoked)
+            change = begun(record, plan, call, action, revoked=revoked, shards=self._limits.shards)
             if await self._put_finish(plan.record, change) and await self._store.records.begin(
                 plan.record, change
             ):
                 # By the change that is there: one of the same request id may have come first.
-                after = await self.finish(call.reminder_id)
-                outcome = _recorded(after, change)
+                after = await self._completion.finish(call.reminder_id, begun=change)
+                outcome = recorded(after, change)
                 if after is not None and outcome is not None:
                     return _Run(stored=after, outcome=outcome, plan=plan)
         raise CoordinationUnavailable(operation=f"{action.name.value}: lost to other changes")
+
+    async def _goes_on(self, action: Action, record: Record) -> bool:
+        """Whether there is something to do although it has fired. Not where it is only shown so: a
+        one-shot that rang before its group was cancelled, whose fence stops what waits.
+        """
+        if record.stopped or not action.stops:
+            return False
+        stored = await self._store.records.read(record.reminder_id)
+        return stored is not None and stored.record.status is Status.FIRED
 
     async def _plan(self, action: Action, before: Before, new: Record) -> Plan | None:
         try:
@@ -227,18 +228,9 @@ class Changes:
         if stored is None or stored.change is not None:
             return ()
         before, _ = await self._before(stored)
-        new = self._next_version(stored.record)
+        new = next_version(stored.record, self._clock.now())
         plan = Recompute().plan(before, new, self._replanner)
         return plan.moved if plan is not None else ()
-
-    def _next_version(self, old: Record) -> Record:
-        now = instant_ms(self._clock.now())
-        return msgspec.structs.replace(
-            old,
-            version=old.version + 1,
-            updated_at=now,
-            stamp=max(stamp_of(now), old.stamp + 2),
-        )
 
     async def _before(self, stored: Stored) -> tuple[Before, tuple[DueEntry, ...]]:
         """What the change finds, and which entries it makes void."""
@@ -253,34 +245,6 @@ class Changes:
         if record.emitted is not None:
             emitted.append(record.emitted)
         return Before(record=record, ahead=ahead, emitted=tuple(emitted)), revoked
-
-    def _begun(
-        self,
-        old: Record,
-        plan: Plan,
-        call: Call,
-        action: Action,
-        content: bytes,
-        revoked: tuple[DueEntry, ...],
-    ) -> Change:
-        new = plan.record
-        return Change(
-            action=action.name.value,
-            request_id=call.request_id or new_reminder_id(),
-            content_hash=content,
-            version=new.version,
-            stamp=new.stamp,
-            previous=old,
-            revoked=revoked,
-            planned=plan.planned,
-            finish=DueKey(
-                ring_at=new.updated_at + FINISH_AFTER,
-                entry_id=finish_entry_id(old.reminder_id, new.version),
-                shard=shard_of(old.reminder_id, self._limits.shards),
-            ),
-            keeps_schedule=plan.keeps_schedule,
-            rows=plan.rows,
-        )
 
     async def _put_finish(self, new: Record, change: Change) -> bool:
         """Whether it is there in time. One that was written into a settled minute nobody would see.
@@ -301,26 +265,3 @@ class _Run:
     """None: there was nothing to change, or it had fired before."""
     plan: Plan | None = None
     """Of the change that this call made."""
-
-
-def _content_hash(action: Action, expected_version: int | None) -> bytes:
-    content = encode((action.name.value, action.content, expected_version))
-    return hashlib.sha256(content).digest()[:16]
-
-
-def _recorded(stored: Stored | None, change: Change) -> Outcome | None:
-    outcomes = stored.record.outcomes if stored is not None else ()
-    return next((each for each in outcomes if each.request_id == change.request_id), None)
-
-
-def _repeated(record: Record, call: Call, action: Action, content: bytes) -> Outcome | None:
-    """The outcome that this call already had, if it is a repeat."""
-    for outcome in record.outcomes:
-        if call.request_id is not None and outcome.request_id == call.request_id:
-            if outcome.content_hash != content:
-                raise KeyConflict(key="request_id", reminder_id=record.reminder_id)
-            return outcome
-    last = record.outcomes[0] if record.outcomes else None
-    if last is not None and last.version == record.version and action.repeats(record, last):
-        return last
-    return None

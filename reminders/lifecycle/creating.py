@@ -5,6 +5,7 @@ instant and the stamp, so whoever repeats a create that died half-way writes the
 Without a key nothing is read before the write.
 """
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -74,12 +75,38 @@ class Creates:
                 keyed[index] = new
             else:
                 fresh[index] = new
-        if keyed:
-            await self._arbitrate(requests, keyed, fresh, results)
-        if fresh:
-            await self._write(fresh, results, known_at=now)
+        await self._store_in_time(requests, keyed, fresh, results, known_at=now)
         assert all(result is not None for result in results)
         return results  # type: ignore[return-value]
+
+    async def _store_in_time(
+        self,
+        requests: Sequence[CreateRequest],
+        keyed: dict[int, NewReminder],
+        fresh: dict[int, NewReminder],
+        results: list[Created | TocsinError | None],
+        *,
+        known_at: datetime,
+    ) -> None:
+        """Whatever stores that hang have not let us decide by then is unavailable.
+
+        As after a crash there: what was written may ring, and whoever repeats it with its key
+        completes it. Planning has had its time before; a batch of long ones is no outage.
+        """
+        asked = (*keyed, *fresh)
+        limit = asyncio.timeout(self._limits.patience.total_seconds())
+        try:
+            async with limit:
+                if keyed:
+                    await self._arbitrate(requests, keyed, fresh, results)
+                if fresh:
+                    await self._write(fresh, results, known_at=known_at)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            error = StoreUnavailable(operation="create")
+            for index in asked:
+                results[index] = results[index] or error
 
     async def _plan(
         self, request: CreateRequest, reminder_id: str, created_at: datetime
@@ -270,7 +297,7 @@ class Creates:
             if entry.key.ring_at < horizon:
                 continue
             whole = self._planner.whole(record, entry)
-            await self._store.users.add([whole], record.definition.user_id, stamp=record.stamp)
+            await self._store.users.add([whole], record.definition.audience, stamp=record.stamp)
             if state is None:
                 await self._writer.put([whole], stamp=record.stamp, known_at=known_at)
             else:

@@ -1,10 +1,15 @@
-"""The ledger's row of an occurrence that ended without a delivery. Pure."""
+"""The ledger's row of an occurrence that ended without a delivery, and how ends are written."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
+from reminders.model.ended import ended_of, ended_status
 from reminders.model.entry import DueEntry, Occurrence
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.model.record import Record
+from reminders.ports import Store
 
 
 def ended_row(
@@ -25,3 +30,13 @@ def ended_row(
         ended=ended,
         reason=reason,
     )
+
+
+async def write_ends(store: Store, rows: Sequence[LedgerRow], *, at: datetime) -> None:
+    """Ledger rows; those that failed or expired are listed first (`model.ended`)."""
+    rows = [replace(row, ended_at=at) if ended_status(row) else row for row in rows]
+    found = [ended_of(row, ended_at=at) for row in rows]
+    listed = [ended for ended in found if ended is not None]
+    if listed:
+        await store.ended.add(listed)
+    await store.ledger.write(rows, at=at)

@@ -15,7 +15,6 @@ from itertools import groupby
 
 from msgspec import Struct
 
-from reminders.buckets import retry_entry_id, shard_of
 from reminders.lifecycle.beside import entries_beside
 from reminders.lifecycle.reading import (
     MAX_CHANNELS,
@@ -25,11 +24,13 @@ from reminders.lifecycle.reading import (
     unrecorded_view,
 )
 from reminders.lifecycle.requests import OccurrenceView, View
+from reminders.lifecycle.stopping import waiting_key
 from reminders.lifecycle.verdicts import (
     NOBODY,
     NextAction,
     Replay,
     next_of_delivery,
+    next_of_fanout,
     next_of_planned,
     replay_command,
     replay_of,
@@ -103,16 +104,13 @@ class Explanations:
 
     async def explain(self, namespace: str, reminder_id: str, *, limit: int) -> Explanation:
         """The newest `limit` occurrences. Raises `NotFound`."""
-        stored = await self._reads.owned(namespace, reminder_id)
-        if stored.change is not None:
-            finished = await self._finish(reminder_id) or stored
-            stored = await self._reads.seen(finished)
+        stored = await self._reads.finished(namespace, reminder_id, self._finish)
         view = await self._reads.view(stored)
         rows = await self._store.ledger.page(reminder_id, limit=(limit + 1) * MAX_CHANNELS)
         beside = await entries_beside(self._store, stored)
         beside = tuple(each for each in beside if each.version == stored.record.version)
         keys = {entry.key for entry in (*view.ahead, *beside)}
-        keys |= {key for row in rows if (key := retry_key(row, self._shards)) is not None}
+        keys |= {key for row in rows if (key := waiting_key(row, self._shards)) is not None}
         states = await asyncio.gather(*(self._store.due.read(key) for key in keys))
         found = Found(
             stored=stored,
@@ -122,17 +120,6 @@ class Explanations:
             states=dict(zip(keys, states, strict=True)),
         )
         return explained(found, shards=self._shards, now=self._clock.now(), limit=limit)
-
-
-def retry_key(row: LedgerRow, shards: int) -> DueKey | None:
-    """Where the entry of a delivery's next attempt was put; None if none is to come."""
-    if row.next_attempt_at is None:
-        return None
-    name = retry_entry_id(
-        row.reminder_id, row.occurrence.occurrence_id, row.channel_id, row.attempt_count + 1
-    )
-    shard = shard_of(row.reminder_id, shards)
-    return DueKey(ring_at=row.next_attempt_at, entry_id=name, shard=shard)
 
 
 def explained(found: Found, *, shards: int, now: datetime, limit: int) -> Explanation:
@@ -165,12 +152,13 @@ def _from_ledger(
     rows: list[LedgerRow], found: Found, shards: int, now: datetime
 ) -> ExplainedOccurrence:
     view = occurrence_view(rows)
-    stops = found.stored.record.status in (Status.CANCELLED, Status.PAUSED)
+    record = found.stored.record
+    stops = record.over is not None or record.status is Status.PAUSED
     deliveries = []
     for row in rows:
         if row.delivery is None:
             continue
-        key = retry_key(row, shards)
+        key = waiting_key(row, shards)
         state = found.states.get(key) if key is not None else None
         following = next_of_delivery(row, waits=state is not None, stops=stops, now=now)
         deliveries.append(
@@ -186,6 +174,8 @@ def _from_ledger(
         key=lambda action: action.at or now,
         default=NextAction(owner=NOBODY, what="it has ended"),
     )
+    if view.fanout is not None:
+        following = next_of_fanout(view.fanout)
     return ExplainedOccurrence(
         view=view,
         policy=policy_word(view.occurrence.note),

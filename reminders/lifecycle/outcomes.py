@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from reminders.model.definition import Recurring
 from reminders.model.entry import DueEntry, Kind, Occurrence
-from reminders.model.record import Change, OccurrenceAnswer, Outcome, Record
+from reminders.model.record import Change, OccurrenceAnswer, Outcome, Record, Status
 
 
 def finish_entry(new: Record, change: Change) -> DueEntry:
@@ -26,15 +26,26 @@ def outcome_of(
     """How a change ends. `triggers`: those that it decides about. Whether it applies, only the
     schedule's own occurrences say.
     """
-    answers = _answers(revoked, fired)
+    previous = change.previous
+    if previous.status is Status.FIRED:
+        applied, answers = False, _known(previous)
+    else:
+        answers = _answers(revoked, fired)
+        applied = _applies(change, answers)
     return Outcome(
         request_id=change.request_id,
         action=change.action,
         content_hash=change.content_hash,
         version=change.version,
-        applied=_applies(change, answers),
+        applied=applied,
         answers=(*answers, *_answers(triggers, fired)),
     )
+
+
+def _known(fired: Record) -> list[OccurrenceAnswer]:
+    """Of one that had fired before: what the change found out that was refused for it."""
+    refused = next((each for each in fired.outcomes if not each.applied), None)
+    return [each for each in refused.answers if each.was_fired] if refused is not None else []
 
 
 def _answers(entries: Sequence[DueEntry], fired: set[str]) -> list[OccurrenceAnswer]:

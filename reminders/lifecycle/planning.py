@@ -169,6 +169,9 @@ def body_of(definition: Definition) -> Body:
         expire_after=None if recurring else policies.expire_after,
         catch_up=policies.catch_up,
         catch_up_max_age=policies.catch_up_max_age,
+        topic_id=definition.topic_id,
+        labels=definition.labels if definition.topic_id else (),
+        only_subscriber=definition.only_subscriber,
     )
 
 

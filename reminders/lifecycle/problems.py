@@ -33,7 +33,12 @@ class Reason(StrEnum):
     HOLIDAY_CALENDAR_UNKNOWN = "HOLIDAY_CALENDAR_UNKNOWN"
     URL_FORBIDDEN = "URL_FORBIDDEN"
     CHANNEL_UNAVAILABLE = "CHANNEL_UNAVAILABLE"
-    AUDIENCE_UNAVAILABLE = "AUDIENCE_UNAVAILABLE"
+    CHANNELS_FORBIDDEN = "CHANNELS_FORBIDDEN"
+    """Of a topic's reminder, whose subscribers have endpoints of their own."""
+    SECRET_INVALID = "SECRET_INVALID"  # noqa: S105 - a word
+    """Not in the form of a signing secret, or where none belongs."""
+    SECRET_DIFFERS = "SECRET_DIFFERS"  # noqa: S105 - a word
+    """Not the one that the subscriber has."""
     SECRET_UNKNOWN = "SECRET_UNKNOWN"  # noqa: S105 - a word
     """A signing secret's name that is not configured."""
     NO_ADDRESS = "NO_ADDRESS"
@@ -57,9 +62,9 @@ class Problems:
         """Notes that a field is empty; `what` says what belongs there."""
         self.add(field, Reason.FIELD_REQUIRED, f"is required: {what}")
 
-    def only(self, reason: Reason) -> bool:
+    def only(self, *reasons: Reason) -> bool:
         """Whether nothing else was found."""
-        return all(violation.reason == reason.value for violation in self.found)
+        return all(violation.reason in reasons for violation in self.found)
 
     def raise_if_any(self) -> None:
         """Raises `InvalidRequest` with all of them."""

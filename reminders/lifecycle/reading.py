@@ -15,6 +15,7 @@ import msgspec
 from reminders.errors import InvalidRequest, NotFound, Violation
 from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.requests import OccurrenceView, Page, View
+from reminders.lifecycle.targets import Position, Walk, Wanted, fanout_status
 from reminders.model.entry import Occurrence
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import Record, Status, Stored
@@ -46,6 +47,13 @@ class Reads:
     async def seen(self, stored: Stored) -> Stored:
         """Cancelled if its group was: see `Groups.seen`."""
         return await self._groups.seen(stored)
+
+    async def finished(self, namespace: str, reminder_id: str, finish: Finish) -> Stored:
+        """As `owned`, with a change that was met half-way at its end."""
+        stored = await self.owned(namespace, reminder_id)
+        if stored.change is None:
+            return stored
+        return await self._groups.seen(await finish(reminder_id) or stored)
 
     async def stored(self, namespace: str, reminder_id: str) -> Stored:
         """The record as it is, changing or not; somebody else's reads as not there."""
@@ -170,20 +178,13 @@ class Reads:
         return Page(items=shown, next_token=_encode((newest_first[limit - 1], "", "")))
 
     async def deliveries(
-        self, namespace: str, reminder_id: str, *, occurrence_id: str | None, limit: int, token: str
+        self, namespace: str, reminder_id: str, wanted: Wanted, *, limit: int, token: str
     ) -> Page[LedgerRow]:
         """Newest occurrence first, one row for each receiver tried."""
         await self.owned(namespace, reminder_id)
-        after = _decode(token, tuple[str, str, str]) if token else None
-        rows = await self._store.ledger.page(
-            reminder_id, occurrence_id=occurrence_id, after=after, limit=limit + 1
-        )
-        shown = tuple(row for row in rows[:limit] if row.delivery is not None)
-        if len(rows) <= limit:
-            return Page(items=shown)
-        last = rows[limit - 1]
-        position = (last.occurrence.occurrence_id, last.channel_id, last.target)
-        return Page(items=shown, next_token=_encode(position))
+        after = _decode(token, Position) if token else None
+        rows, position = await Walk(self._store, reminder_id, wanted).page(after, limit)
+        return Page(items=tuple(rows), next_token=_encode(position) if position is not None else "")
 
 
 def _first_name(view: View, start: datetime) -> str | None:
@@ -219,6 +220,9 @@ def occurrence_view(rows: list[LedgerRow]) -> OccurrenceView:
     """Of all the rows of one occurrence. What was skipped and rang later, by a backfill, is shown
     as it rang; a run of skipped ones stays on record with its first one.
     """
+    of_topic = next((row for row in rows if row.fanout is not None), None)
+    if of_topic is not None:
+        return _fanout_view(of_topic)
     run = next((row for row in rows if row.skipped_through is not None), None)
     rows = [row for row in rows if row.delivery is not None] or rows
     first = rows[0]
@@ -237,14 +241,33 @@ def occurrence_view(rows: list[LedgerRow]) -> OccurrenceView:
     )
 
 
+def _fanout_view(row: LedgerRow) -> OccurrenceView:
+    """Of a topic's occurrence: its one row has the counts."""
+    assert row.fanout is not None
+    return OccurrenceView(
+        namespace=row.namespace,
+        reminder_id=row.reminder_id,
+        version=row.reminder_version,
+        occurrence=row.occurrence,
+        status=row.ended or fanout_status(row.fanout),
+        reason=row.reason or row.fanout.why,
+        claimed_at=row.claimed_at,
+        target_count=row.fanout.counts.targets,
+        fanout=row.fanout,
+        skipped_through=row.skipped_through,
+        skipped_count=row.skipped_count,
+    )
+
+
 def _status_of(rows: list[LedgerRow]) -> OccurrenceStatus:
     statuses = {row.delivery for row in rows if row.delivery is not None}
     if not all(status.terminal for status in statuses):
         return OccurrenceStatus.CLAIMED
-    if statuses <= {DeliveryStatus.DELIVERED, DeliveryStatus.CONFIRMED}:
-        return OccurrenceStatus.COMPLETED
     if statuses == {DeliveryStatus.CANCELLED}:
         return OccurrenceStatus.CANCELLED
+    statuses.discard(DeliveryStatus.CANCELLED)  # nobody wanted that one: no failure of the others
+    if statuses <= {DeliveryStatus.DELIVERED, DeliveryStatus.CONFIRMED}:
+        return OccurrenceStatus.COMPLETED
     if statuses == {DeliveryStatus.EXPIRED}:
         return OccurrenceStatus.EXPIRED
     return OccurrenceStatus.FAILED

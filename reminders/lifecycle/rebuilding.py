@@ -93,8 +93,8 @@ class Rebuild:
             open_ones = missing[-1:]
         for entry in open_ones:
             whole = self._planner.whole(stored.record, entry)
-            user_id = stored.record.definition.user_id
-            await self._store.users.add([whole], user_id, stamp=stored.record.stamp)
+            audience = stored.record.definition.audience
+            await self._store.users.add([whole], audience, stamp=stored.record.stamp)
             await self._writer.put([whole], stamp=stored.record.stamp, known_at=known_at)
             log.warning("entry.rebuilt", entry_id=entry.key.entry_id)
         return len(open_ones)

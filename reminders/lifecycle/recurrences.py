@@ -14,7 +14,7 @@ from msgspec import Struct
 from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.problems import Problems, Reason, check_count
 from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
-from reminders.lifecycle.texts import read_local, read_zone
+from reminders.lifecycle.texts import A_ZONE, read_local, read_zone
 from reminders.model.definition import Recurring, Schedule
 from reminders.recurrence.cron import Cron
 from reminders.recurrence.errors import RecurrenceError, RuleExhausted, RuleInvalid
@@ -43,6 +43,8 @@ class AskedRecurrence(Struct, frozen=True, kw_only=True):
     max_occurrences: int
     until: datetime | None
     """Aware, UTC, in whole milliseconds."""
+    zone_wanted: str = A_ZONE
+    """What to give where `time_zone` is empty."""
 
 
 def read_recurrence(
@@ -57,7 +59,7 @@ def read_recurrence(
     start = read_local(asked.start, f"{field}.start", problems) if asked.start else None
     if rule is not None and not asked.start:
         problems.required(f"{field}.start", "the first local time, such as 2026-12-07T09:00")
-    where = read_zone(asked.time_zone, f"{field}.time_zone", problems)
+    where = read_zone(asked.time_zone, f"{field}.time_zone", problems, asked.zone_wanted)
     exdates = _dates(asked.exdates, f"{field}.exdates", problems)
     rdates = _dates(asked.rdates, f"{field}.rdates", problems)
     count = _count(asked, rule, field, problems)

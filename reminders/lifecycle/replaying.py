@@ -12,7 +12,6 @@ The retry policy applies anew from the call on. What is sent is the reminder's c
 the receiver is told that it is a replay.
 """
 
-import hashlib
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,7 +24,6 @@ from reminders.buckets import replay_entry_id, shard_of
 from reminders.errors import (
     AlreadyEnded,
     InvalidRequest,
-    KeyConflict,
     NotReady,
     ReminderPaused,
     Violation,
@@ -33,18 +31,18 @@ from reminders.errors import (
 from reminders.lifecycle.grouping import fences_of
 from reminders.lifecycle.planning import body_of, instant_ms
 from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads
+from reminders.lifecycle.replaying_targets import ReplayedAll, TargetReplays
+from reminders.lifecycle.request_ids import first_of, id_of
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry, DueKey, Kind, Leg, Replay
-from reminders.model.ledger import LedgerRow
-from reminders.model.record import DedupClaim, Record, Status
+from reminders.model.ledger import LedgerRow, Place
+from reminders.model.record import Record, Status
 from reminders.platform import Platform
 from reminders.reminder_id import new_reminder_id
 
 APART = timedelta(milliseconds=10)
 """From one delivery to the next: at most 100 a second come of one call."""
-REMEMBERED = timedelta(days=7)
-"""How long a request id stands for its replay."""
 
 _METER = metrics.get_meter("tocsin.replays")
 
@@ -61,6 +59,8 @@ class Verdict(StrEnum):
     """Left alone: it is still being tried by itself."""
     CHANNEL_GONE = "channel_gone"
     """Not possible: the reminder has no such channel any more."""
+    SUBSCRIBER_GONE = "subscriber_gone"
+    """Not possible: whom it was for has unsubscribed."""
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -69,6 +69,8 @@ class Asked(Struct, frozen=True, kw_only=True):
     occurrence_id: str
     channels: tuple[str, ...] = ()
     """Sorted. Empty: every one that was attempted."""
+    subscribers: tuple[str, ...] = ()
+    """Of a topic, sorted. Empty: every one whom it did not reach."""
     force: bool = False
     dry_run: bool = False
 
@@ -97,43 +99,67 @@ class Replays:
         self._writer = writer
         self._reads = reads
         self._finish = finish
+        self._targets = TargetReplays(platform, writer)
         self._suppressed = meter.create_counter(
             "tocsin_duplicates_suppressed", description="Jobs for what was done already"
         )
 
     async def replay(
         self, namespace: str, reminder_id: str, asked: Asked, *, request_id: str | None
-    ) -> tuple[Replayed, ...]:
-        """Every delivery that was asked for, by channel; durable when it answers, unless it is a
-        dry run. What the receiver took is refused unless it is forced, and counted.
+    ) -> tuple[Replayed, ...] | ReplayedAll:
+        """Every delivery that was asked for, by channel or subscriber, or how many where it is all
+        of a topic's; durable when it answers, unless it is a dry run. What the receiver took is
+        refused unless it is forced, and counted; of all of a topic's it is left alone, forced or
+        not.
 
         Raises `NotFound`, `InvalidRequest`, `KeyConflict`; unless forced, `AlreadyEnded` and
         `ReminderPaused`.
         """
         if not self._clock.in_bounds():
             raise NotReady(operation="replay")
-        stored = await self._reads.owned(namespace, reminder_id)
-        if stored.change is not None:
-            finished = await self._finish(reminder_id) or stored
-            stored = await self._reads.seen(finished)
-        record = stored.record
+        record = (await self._reads.finished(namespace, reminder_id, self._finish)).record
         if not asked.force:
             _refuse(record)
         replay_id, asked_at = await self._named(record, asked, request_id)
-        rows = await self._rows(reminder_id, asked)
-        found = tuple(Replayed(row=row, verdict=_verdict(row, record, asked)) for row in rows)
+        own = await self._store.ledger.read(reminder_id, asked.occurrence_id)
+        of_topic = own is not None and own.fanout is not None
+        _check_selection(asked, of_topic=of_topic)
+        if own is not None and of_topic and not asked.subscribers:
+            template = Replay(
+                replay_id=replay_id, asked_at=asked_at, after=0, stood="", forced=asked.force
+            )
+            if not asked.force:
+                await self._refuse_fenced(self._targets.entry(record, own, template))
+            return await self._targets.all(record, own, template, dry_run=asked.dry_run)
+        rows = await (self._told(record, asked) if of_topic else self._rows(reminder_id, asked))
+        present = await self._targets.present(record, rows)
+        found = tuple(
+            Replayed(row=row, verdict=_verdict(row, record, asked, present)) for row in rows
+        )
         if not asked.force:
-            await self._refuse_fenced(record, rows[0], (replay_id, asked_at))
+            name = (replay_id, asked_at)
+            first = replay_entry(record, rows[0], name, force=False, place=0, shards=self._shards)
+            await self._refuse_fenced(first)
         if asked.dry_run:
             return found
-        done = {row.channel_id for row in rows if _part_of(row, replay_id)}
+        done = {row.place for row in rows if _part_of(row, replay_id)}
         found = tuple(
-            Replayed(row=one.row, verdict=Verdict.SENT_AGAIN) if one.row.channel_id in done else one
+            Replayed(row=one.row, verdict=Verdict.SENT_AGAIN) if one.row.place in done else one
             for one in found
         )
         await self._write(record, found, done, (replay_id, asked_at), force=asked.force)
         self._count(record, found)
         return found
+
+    async def _told(self, record: Record, asked: Asked) -> list[LedgerRow]:
+        """The deliveries to the subscribers that were asked for."""
+        rows = await self._targets.rows(
+            record.reminder_id, asked.occurrence_id, asked.subscribers
+        )
+        for number, subscriber_id in enumerate(asked.subscribers):
+            if subscriber_id not in rows:
+                raise _unknown(f"subscriber_ids[{number}]", "has no delivery of this occurrence")
+        return [rows[each] for each in asked.subscribers]
 
     async def _named(
         self, record: Record, asked: Asked, request_id: str | None
@@ -142,19 +168,15 @@ class Replays:
         now = instant_ms(self._clock.now())
         if request_id is None or asked.dry_run:
             return new_reminder_id(), now
-        claim = DedupClaim(
-            namespace=record.namespace,
-            key=f"replay:{record.reminder_id}:{request_id}",
-            reminder_id=record.reminder_id,
-            content_hash=hashlib.sha256(encode(asked)).digest()[:16],
-            created_at=now,
-            stamp=stamp_of(now),
-            expires_at=now + REMEMBERED,
+        first = await first_of(
+            self._store.dedup,
+            record.namespace,
+            record.reminder_id,
+            f"replay:{record.reminder_id}:{request_id}",
+            content=encode(asked),
+            at=now,
         )
-        (stands,) = await self._store.dedup.claim([claim])
-        if stands.content_hash != claim.content_hash:
-            raise KeyConflict(key="request_id", reminder_id=record.reminder_id)
-        return hashlib.sha256(claim.key.encode()).hexdigest()[:25], stands.created_at
+        return id_of(first), first.created_at
 
     async def _rows(self, reminder_id: str, asked: Asked) -> list[LedgerRow]:
         """The deliveries that were asked for, by channel."""
@@ -171,11 +193,8 @@ class Replays:
         wanted: Collection[str] = asked.channels or rows.keys()
         return [rows[channel_id] for channel_id in sorted(wanted)]
 
-    async def _refuse_fenced(
-        self, record: Record, row: LedgerRow, name: tuple[str, datetime]
-    ) -> None:
+    async def _refuse_fenced(self, entry: DueEntry) -> None:
         """What rang before its group was cancelled is shown as fired, but sends no more."""
-        entry = replay_entry(record, row, name, force=False, place=0, shards=self._shards)
         if (await fences_of(self._store.fences, [entry])).stops(entry):
             raise AlreadyEnded(status=Status.CANCELLED.value)
 
@@ -183,7 +202,7 @@ class Replays:
         self,
         record: Record,
         found: Sequence[Replayed],
-        done: Collection[str],
+        done: Collection[Place],
         name: tuple[str, datetime],
         *,
         force: bool,
@@ -192,11 +211,13 @@ class Replays:
         entries = [
             replay_entry(record, one.row, name, force=force, place=place, shards=self._shards)
             for place, one in enumerate(found)
-            if one.verdict is Verdict.SENT_AGAIN and one.row.channel_id not in done
+            if one.verdict is Verdict.SENT_AGAIN and one.row.place not in done
         ]
         new = [each for each in entries if await self._store.due.read(each.key) is None]
         if new:
             await self._writer.put(new, stamp=stamp_of(self._clock.now()))
+        if entries and entries[0].leg is not None and entries[0].leg.target:
+            await self._targets.count_again(entries[-1])
         log.info(
             "replay.asked", reminder_id=record.reminder_id, replay_id=name[0], deliveries=len(new)
         )
@@ -233,7 +254,11 @@ def replay_entry(
         key=DueKey(
             ring_at=asked_at + place * APART,
             entry_id=replay_entry_id(
-                record.reminder_id, row.occurrence.occurrence_id, row.channel_id, replay_id
+                record.reminder_id,
+                row.occurrence.occurrence_id,
+                row.channel_id,
+                replay_id,
+                row.target,
             ),
             shard=shard_of(record.reminder_id, shards),
         ),
@@ -254,12 +279,21 @@ def replay_entry(
     )
 
 
-def _verdict(row: LedgerRow, record: Record, asked: Asked) -> Verdict:
+def _check_selection(asked: Asked, *, of_topic: bool) -> None:
+    if of_topic and asked.channels:
+        raise _unknown("channel_ids", "a topic's deliveries are chosen by subscriber_ids")
+    if asked.subscribers and not of_topic:
+        raise _unknown("subscriber_ids", "the occurrence was not for the subscribers of a topic")
+
+
+def _verdict(row: LedgerRow, record: Record, asked: Asked, present: Collection[str]) -> Verdict:
     assert row.delivery is not None
     if not row.delivery.terminal:
         return Verdict.UNDER_WAY
     if row.taken and not asked.force:
         return Verdict.ACKNOWLEDGED
+    if row.target:
+        return Verdict.SENT_AGAIN if row.target in present else Verdict.SUBSCRIBER_GONE
     if all(each.channel_id != row.channel_id for each in record.definition.channels):
         return Verdict.CHANNEL_GONE
     return Verdict.SENT_AGAIN
@@ -270,8 +304,8 @@ def _part_of(row: LedgerRow, replay_id: str) -> bool:
 
 
 def _refuse(record: Record) -> None:
-    if record.status in (Status.CANCELLED, Status.FAILED):
-        raise AlreadyEnded(status=record.status.value)
+    if record.over is not None:
+        raise AlreadyEnded(status=record.over.value)
     if record.status is Status.PAUSED:
         raise ReminderPaused(reminder_id=record.reminder_id)
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 from reminders.errors import Violation
 from reminders.model.definition import Definition
 from reminders.model.entry import DueEntry, Occurrence
+from reminders.model.fanout import Fanout
 from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import OccurrenceAnswer, Record, Status
 
@@ -22,7 +23,8 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     request_id: str | None = None
     validate_only: bool = False
     too_late: tuple[Violation, ...] = ()
-    """Refused for these, unless its key stands for a reminder: then it repeats what was in time."""
+    """Refused for these, unless its key stands for a reminder: then it repeats what was in time, or
+    what still had an address."""
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -60,6 +62,8 @@ class Changed(Struct, frozen=True, kw_only=True):
     view: View
     was_fired: bool
     answers: tuple[OccurrenceAnswer, ...] = ()
+    stopped: int = 0
+    """Deliveries that a cancel stopped while they waited: at least so many."""
 
 
 class OccurrenceView(Struct, frozen=True, kw_only=True):
@@ -77,6 +81,8 @@ class OccurrenceView(Struct, frozen=True, kw_only=True):
     """Where a run of skipped ones begins here: its last one."""
     skipped_count: int = 0
     """How many such a run has; 0: so many that they were not counted."""
+    fanout: Fanout | None = None
+    """How far it has come, where it is a topic's."""
 
 
 class Backfilled(Struct, frozen=True, kw_only=True):

@@ -8,11 +8,15 @@ from reminders.lifecycle.aside import Aside
 from reminders.lifecycle.backfilling import Backfills
 from reminders.lifecycle.changing import Changes
 from reminders.lifecycle.creating import Creates
+from reminders.lifecycle.endpoints import Endpoints
 from reminders.lifecycle.explaining import Explanation, Explanations
 from reminders.lifecycle.grouping import Groups
 from reminders.lifecycle.planning import Planner
 from reminders.lifecycle.reading import Reads
+from reminders.lifecycle.recipients import Recipients
+from reminders.lifecycle.redriving import Redrives
 from reminders.lifecycle.replaying import Asked, Replayed, Replays
+from reminders.lifecycle.replaying_targets import ReplayedAll
 from reminders.lifecycle.requests import (
     Backfilled,
     Call,
@@ -23,6 +27,9 @@ from reminders.lifecycle.requests import (
     Page,
     View,
 )
+from reminders.lifecycle.subscribing import Subscribing
+from reminders.lifecycle.targets import Wanted
+from reminders.lifecycle.trials import Trials
 from reminders.lifecycle.triggering import Triggers
 from reminders.lifecycle.writing import EntryWriter
 from reminders.model.definition import Definition, Schedule
@@ -46,6 +53,11 @@ class Reminders:
         self.triggers = Triggers(platform, self.writer, self.reads, self.changes.finish)
         self.replays = Replays(platform, self.writer, self.reads, self.changes.finish)
         self.explanations = Explanations(platform, self.reads, self.changes.finish)
+        self.recipients = Recipients(platform)
+        self.subscribing = Subscribing(platform)
+        self.trials = Trials(platform, self.subscribing, self.creates, self.planner)
+        self.redrives = Redrives(platform, self.writer)
+        self.endpoints = Endpoints(platform)
         self.backfills = Backfills(platform, self.writer, self.reads, self.changes.finish)
 
     async def create(self, requests: Sequence[CreateRequest]) -> list[Created | TocsinError]:
@@ -144,7 +156,7 @@ class Reminders:
 
     async def replay(
         self, namespace: str, reminder_id: str, asked: Asked, *, request_id: str | None
-    ) -> tuple[Replayed, ...]:
+    ) -> tuple[Replayed, ...] | ReplayedAll:
         """See `Replays.replay`."""
         return await self.replays.replay(namespace, reminder_id, asked, request_id=request_id)
 
@@ -163,9 +175,9 @@ class Reminders:
         return await self.explanations.explain(namespace, reminder_id, limit=limit)
 
     async def deliveries(
-        self, namespace: str, reminder_id: str, *, occurrence_id: str | None, limit: int, token: str
+        self, namespace: str, reminder_id: str, wanted: Wanted, *, limit: int, token: str
     ) -> Page[LedgerRow]:
         """Newest first."""
         return await self.reads.deliveries(
-            namespace, reminder_id, occurrence_id=occurrence_id, limit=limit, token=token
+            namespace, reminder_id, wanted, limit=limit, token=token
         )

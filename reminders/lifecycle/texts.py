@@ -24,6 +24,7 @@ LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 YEARS = f"with a year from {EARLIEST.year} to {LATEST.year - 1}"
 """The same for a description."""
 HOLIDAY_CALENDAR_BYTES = 16
+A_ZONE = "an IANA name such as Europe/Paris"
 
 T = TypeVar("T")
 
@@ -82,16 +83,18 @@ def read_instant_text(
     return instant - excess + up
 
 
-def read_zone(name: str, field: str, problems: Problems) -> ZoneInfo | None:
-    """The zone of an IANA name."""
+def read_zone(
+    name: str, field: str, problems: Problems, wanted: str = A_ZONE
+) -> ZoneInfo | None:
+    """The zone of an IANA name. `wanted`: what to give where there is none."""
     if not name:
-        problems.required(field, "an IANA name such as Europe/Paris")
+        problems.required(field, wanted)
         return None
     found = _lookup(name[:_LONGEST_ZONE])
     if isinstance(found, ZoneInfo):
         return found
     reason = Reason.ZONE_IS_OFFSET if isinstance(found, ZoneIsOffset) else Reason.ZONE_UNKNOWN
-    remedy = "" if found.suggestion else "; use an IANA name such as Europe/Paris"
+    remedy = "" if found.suggestion else f"; use {A_ZONE}"
     problems.add(field, reason, f"{found.reason}{remedy}")
     return None
 

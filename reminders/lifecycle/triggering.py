@@ -15,7 +15,6 @@ the expander's cursor nor a count nor what is ahead knows of it.
 """
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -40,18 +39,17 @@ from reminders.lifecycle.reading import (
     occurrence_view,
     unrecorded_view,
 )
+from reminders.lifecycle.request_ids import REMEMBERED, claim_of, first_of
 from reminders.lifecycle.requests import OccurrenceView
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.entry import DueEntry, Fate, Origin
-from reminders.model.record import DedupClaim, Record, Status, Stored
+from reminders.model.record import Record, Status, Stored
 from reminders.platform import Platform
 from reminders.recurrence import instant_key
 from reminders.reminder_id import new_reminder_id
 
 log = structlog.get_logger(__name__)
 
-REMEMBERED = timedelta(days=7)
-"""How long a request id answers the occurrence that it made."""
 LONGER = timedelta(days=1)
 """Instants stay taken so much longer: a repeat must find what it found before."""
 ATTEMPTS = 5
@@ -59,7 +57,6 @@ ATTEMPTS = 5
 MOST_AT_ONCE = 100
 """Triggers of one reminder that ask in the same moment, each a millisecond after the other."""
 MILLISECOND = timedelta(milliseconds=1)
-ENDED = (Status.CANCELLED, Status.FAILED)
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -121,29 +118,10 @@ class Triggers:
         if request_id is None:
             return Asked(name=new_reminder_id(), at=now)
         key = f"trigger:{reminder_id}:{request_id}"
-        claim = self._claim(namespace, reminder_id, key, owner=key, at=now, life=REMEMBERED)
-        (stands,) = await self._store.dedup.claim([claim])
-        return Asked(name=key, at=stands.created_at)
-
-    def _claim(
-        self,
-        namespace: str,
-        reminder_id: str,
-        key: str,
-        *,
-        owner: str,
-        at: datetime,
-        life: timedelta,
-    ) -> DedupClaim:
-        return DedupClaim(
-            namespace=namespace,
-            key=key,
-            reminder_id=reminder_id,
-            content_hash=hashlib.sha256(owner.encode()).digest()[:16],
-            created_at=at,
-            stamp=stamp_of(at),
-            expires_at=at + life,
+        first = await first_of(
+            self._store.dedup, namespace, reminder_id, key, content=key.encode(), at=now
         )
+        return Asked(name=key, at=first.created_at)
 
     async def _place(
         self, stored: Stored, beside: Sequence[DueEntry], asked: Asked
@@ -174,11 +152,11 @@ class Triggers:
 
     async def _taken(self, record: Record, occurrence_id: str, asked: Asked) -> bool:
         """Whether the instant is ours, now or since before."""
-        claim = self._claim(
+        claim = claim_of(
             record.namespace,
             record.reminder_id,
             f"instant:{record.reminder_id}:{occurrence_id}",
-            owner=asked.name,
+            content=asked.name.encode(),
             at=asked.at,
             life=REMEMBERED + LONGER,
         )
@@ -236,5 +214,5 @@ def _planned(record: Record, entry: DueEntry) -> OccurrenceView:
 
 
 def _refuse_ended(stored: Stored) -> None:
-    if stored.record.status in ENDED:
-        raise AlreadyEnded(status=stored.record.status.value)
+    if stored.record.over is not None:
+        raise AlreadyEnded(status=stored.record.over.value)

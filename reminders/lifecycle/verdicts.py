@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from reminders.lifecycle.requests import OccurrenceView
 from reminders.model.entry import DueEntry, EntryState, Fate
+from reminders.model.fanout import Fanout
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 
 SCANNER, DISPATCHER, NOBODY = "scanner", "dispatcher", "nobody"
@@ -55,19 +56,33 @@ _REASONS = {
     "unreadable": "no process could read its due entry",
     "body_missing": "its content was gone when it was due",
     "outdated": "a change of the reminder ended it",
+    "opted_out": "the user has opted out, in the recipient record or at the provider",
+    "quiet_hours": "it fell into the user's quiet hours, whose rule is to drop",
+    "no_address": "neither the channel nor the user's recipient record had an address",
+    "endpoint_disabled": "its endpoint was disabled; `tocsin endpoints` shows why",
     "orphan": "its record was gone when it was due",
+    "unsubscribed": "whom it was for had unsubscribed",
+    "subscriber_paused": "whom it was for was paused",
+    "no_subscribers": "the topic had no subscribers",
+    "left_out": "every subscriber was paused, or left out by its filter",
 }
 
 
 def why(view: OccurrenceView, rows: Sequence[LedgerRow]) -> str:
     """Why it did or did not fire."""
     reason = _REASONS.get(view.reason, f"the receiver's answer was final: {view.reason}")
+    if view.fanout is not None and view.fanout.counts.targets:
+        return _fanout_why(view, view.fanout, reason)
     match view.status:
         case OccurrenceStatus.PLANNED:
             return "has not fired: it was not claimed yet"
         case OccurrenceStatus.CLAIMED:
             ended = sum(row.delivery is not None and row.delivery.terminal for row in rows)
-            return f"fired: {ended} of {len(rows)} deliveries have ended, the others are under way"
+            said = f"fired: {ended} of {len(rows)} deliveries have ended, the others are under way"
+            until = [row.next_attempt_at for row in rows if row.next_attempt_at and _put_off(row)]
+            if until:
+                said += f"; the user's quiet hours put {len(until)} off, until {_instant(until)}"
+            return said
         case OccurrenceStatus.COMPLETED:
             return f"fired: {_count(rows)} went well"
         case OccurrenceStatus.FAILED if rows:
@@ -79,6 +94,38 @@ def why(view: OccurrenceView, rows: Sequence[LedgerRow]) -> str:
                 if not _sent(rows)
                 else (f"fired and was given up ({view.status.value}): {reason}")
             )
+
+
+def _fanout_why(view: OccurrenceView, fanout: Fanout, reason: str) -> str:
+    """Of a topic's: counts, and what would send the failed ones again; never the deliveries."""
+    counts = fanout.counts
+    said = f"fired to {counts.targets} subscribers of {fanout.topic_id}: {counts.taken} delivered"
+    others = {
+        "failed": counts.failed,
+        "stopped": counts.stopped,
+        "under way": counts.open,
+        "left out as paused": fanout.paused,
+        "left out by their filter": fanout.filtered,
+    }
+    said += "".join(f", {count} {name}" for name, count in others.items() if count)
+    if fanout.why:
+        said += f"; the others were not told: {reason}"
+    elif not fanout.finished and fanout.passed < fanout.subscribers:
+        said += f"; about {fanout.subscribers - fanout.passed} are still to be told"
+    if fanout.finished and counts.failed:
+        command = f"tocsin replay {view.reminder_id} {view.occurrence.occurrence_id}"
+        if view.namespace != "default":
+            command += f" --namespace {view.namespace}"
+        said += f"; `{command}` sends the failed ones again"
+    return said
+
+
+def next_of_fanout(fanout: Fanout) -> NextAction:
+    """Of a topic's occurrence as a whole."""
+    if fanout.next_at is None:
+        return NextAction(owner=NOBODY, what="it has ended")
+    what = "claims what is due of it, page by page and retry by retry, and has it counted again"
+    return NextAction(owner=SCANNER, what=what, at=fanout.next_at)
 
 
 def replay_of(row: LedgerRow) -> Replay:
@@ -112,7 +159,7 @@ def next_of_delivery(row: LedgerRow, *, waits: bool, stops: bool, now: datetime)
     """
     if row.delivery is None or row.delivery.terminal:
         return NextAction(owner=NOBODY, what="it has ended")
-    if row.delivery is not DeliveryStatus.RETRYING or row.next_attempt_at is None:
+    if row.delivery is DeliveryStatus.SENDING or row.next_attempt_at is None:
         what = "puts the attempt under way on record, or whoever takes its job over does"
         return NextAction(owner=DISPATCHER, what=what)
     if not waits:
@@ -120,11 +167,12 @@ def next_of_delivery(row: LedgerRow, *, waits: bool, stops: bool, now: datetime)
     number = row.attempt_count + 1
     if stops:
         what = f"claims attempt {number}, which ends unsent"
-        return NextAction(owner=SCANNER, what=what, at=row.next_attempt_at)
-    if row.next_attempt_at > now:
+    elif row.next_attempt_at <= now:
+        what = f"claims attempt {number}, unless a dispatcher has it already"
+    elif _put_off(row):
+        what = f"claims attempt {number} when the user's quiet hours end"
+    else:
         what = f"claims attempt {number}, which the dispatcher sends"
-        return NextAction(owner=SCANNER, what=what, at=row.next_attempt_at)
-    what = f"claims attempt {number}, unless a dispatcher has it already"
     return NextAction(owner=SCANNER, what=what, at=row.next_attempt_at)
 
 
@@ -141,6 +189,15 @@ def next_of_planned(entry: DueEntry, state: EntryState | None, now: datetime) ->
         return NextAction(owner=SCANNER, what="claims it at its time", at=at)
     what = "claims it, unless a dispatcher is sending it: its time has come"
     return NextAction(owner=SCANNER, what=what, at=at)
+
+
+def _put_off(row: LedgerRow) -> bool:
+    return row.reason == "quiet_hours" and row.next_attempt_at is not None
+
+
+def _instant(some: Sequence[datetime]) -> str:
+    """The first of them, in UTC."""
+    return f"{min(some):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _taken(row: LedgerRow) -> bool:

@@ -3,9 +3,9 @@
 Three things can go wrong between deciding on a time and the write's acknowledgement:
 
 * The scanner has read that stretch already. So after the write, with the clock read *then*,
-  everything due within the look-ahead is announced as a hint. An entry that a slice missed was
-  written after that slice was read, hence is due within the look-ahead of the acknowledgement: it
-  is always announced.
+  everything due within the look-ahead is announced as a hint (`announcing`). An entry that a
+  slice missed was written after that slice was read, hence is due within the look-ahead of the
+  acknowledgement: it is always announced.
 * The minute may even be settled, if the write took very long. So after the write the writer looks
   at the clock, and moves what is too late for its minute to the current one (DESIGN §3, late
   writer). A move is safe against the old place because claims are unique by occurrence, not by
@@ -22,7 +22,7 @@ import msgspec
 import structlog
 
 from reminders.buckets import MINUTE
-from reminders.errors import CoordinationUnavailable
+from reminders.lifecycle.announcing import Announcer
 from reminders.lifecycle.planning import instant_ms
 from reminders.model.entry import DueEntry, Fate, Kind, Origin
 from reminders.model.record import Record, Status
@@ -49,6 +49,7 @@ class EntryWriter:
         self._coordination = platform.coordination
         self._clock = platform.clock
         self._limits = platform.limits
+        self._announcer = Announcer(platform)
 
     async def put(
         self, entries: Sequence[DueEntry], *, stamp: int, known_at: datetime | None = None
@@ -70,9 +71,10 @@ class EntryWriter:
         """The part after the write's acknowledgement, for entries that `Records.create` wrote."""
         now = self._clock.now()
         horizon = now + self._limits.lookahead + CLOCKS_DIFFER
-        late = [entry for entry in entries if self._late(entry, now)]
-        near = [e for e in entries if e.key.ring_at <= horizon and not self._late(e, now)]
-        await self._announce(near, written_from)
+        soon = [entry for entry in entries if entry.key.ring_at <= horizon]  # of most creates none
+        late = [entry for entry in soon if self._late(entry, now)]
+        near = [entry for entry in soon if not self._late(entry, now)]
+        await self._announcer.announce(near, written_from)
         for entry in late:
             await self._move(entry)
 
@@ -89,15 +91,6 @@ class EntryWriter:
             if entry.key.minute < settled_through[entry.key.shard]:
                 await self._move(entry)
 
-    async def _announce(self, entries: Sequence[DueEntry], written_from: datetime) -> None:
-        if not entries:
-            return
-        try:
-            await self._coordination.hints.announce(entries, written_from=written_from)
-        except CoordinationUnavailable:
-            # Durable already, and the trailing scan finds them: late by seconds, not refused.
-            log.warning("hints.unannounced", entries=len(entries))
-
     # --- moving what is too late for its minute -------------------------------------------------
 
     def _late(self, entry: DueEntry, now: datetime) -> bool:
@@ -112,7 +105,7 @@ class EntryWriter:
             if moved is None:
                 return
             entry = moved
-        await self._announce([entry], known_at)
+        await self._announcer.announce([entry], known_at)
 
     async def _moved(self, entry: DueEntry) -> DueEntry | None:
         """Written in this order: live entry, a look at the record, new place, old place void.

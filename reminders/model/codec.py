@@ -5,9 +5,14 @@ import hashlib
 import msgspec
 
 from reminders.model.definition import Definition
+from reminders.model.ended import Ended
+from reminders.model.endpoint import Endpoint
 from reminders.model.entry import BackfillPage, Body, DueEntry, DueKey
+from reminders.model.fanout import PageCount
 from reminders.model.ledger import LedgerRow
+from reminders.model.recipient import Recipient
 from reminders.model.record import Change, Record
+from reminders.model.subscriber import Secret, Subscriber
 
 _encoder = msgspec.msgpack.Encoder()
 
@@ -20,6 +25,12 @@ decode_key = msgspec.msgpack.Decoder(DueKey).decode
 decode_record = msgspec.msgpack.Decoder(Record).decode
 decode_change = msgspec.msgpack.Decoder(Change).decode
 decode_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode
+decode_ended = msgspec.msgpack.Decoder(Ended).decode
+decode_endpoint = msgspec.msgpack.Decoder(Endpoint).decode
+decode_page_count = msgspec.msgpack.Decoder(PageCount).decode
+decode_recipient = msgspec.msgpack.Decoder(Recipient).decode
+decode_subscriber = msgspec.msgpack.Decoder(Subscriber).decode
+decode_secret = msgspec.msgpack.Decoder(Secret).decode
 
 
 def content_hash(definition: Definition) -> bytes:

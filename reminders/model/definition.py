@@ -105,7 +105,7 @@ class Log(Struct, frozen=True, kw_only=True, array_like=True, tag="log"):
 
 
 class Email(Struct, frozen=True, kw_only=True, array_like=True, tag="email"):
-    """A message by SMTP."""
+    """A message by SMTP. An empty `to`, here and below: that of the user's recipient record."""
 
     to: str
     subject: str | None = None
@@ -128,7 +128,8 @@ class Push(Struct, frozen=True, kw_only=True, array_like=True, tag="push"):
     """A notification on a device."""
 
     to: str
-    provider: PushProvider
+    provider: PushProvider | None
+    """Without `to`: which tokens of the record count; None: all."""
 
 
 Target = Webhook | Log | Email | Sms | Push
@@ -140,6 +141,15 @@ class Channel(Struct, frozen=True, kw_only=True, array_like=True):
     channel_id: str
     target: Target
     template_id: str | None = None
+
+
+TOPIC_KEY = "\0topic:"
+"""Begins what a topic's reminders are indexed under; a user id can't begin so (validation)."""
+
+
+def audience_of(user_id: str, topic_id: str) -> str:
+    """What the index of pending occurrences files it under: the user, or the topic."""
+    return TOPIC_KEY + topic_id if topic_id else user_id
 
 
 class Definition(Struct, frozen=True, kw_only=True, array_like=True):
@@ -159,3 +169,12 @@ class Definition(Struct, frozen=True, kw_only=True, array_like=True):
     dedup_key: str | None = None
     group_id: str | None = None
     labels: tuple[tuple[str, str], ...] = ()
+    topic_id: str = ""
+    """Whose subscribers are told; then `user_id` is empty, and so are `channels`."""
+    only_subscriber: str = ""
+    """Set by a test send: goes to this subscriber of the topic alone, marked as a test."""
+
+    @property
+    def audience(self) -> str:
+        """See `audience_of`."""
+        return audience_of(self.user_id, self.topic_id)

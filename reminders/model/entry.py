@@ -77,6 +77,10 @@ class Kind(StrEnum):
     sent after a look at the record and the ledger."""
     REPLAY = "replay"
     """One channel of an occurrence again, after it had ended. It has no live entry either."""
+    FANOUT = "fanout"
+    """A page of a fan-out: some of a topic's subscribers are told, and the next page is written."""
+    TALLY = "tally"
+    """Somebody counts how far a fan-out has come."""
 
 
 class Replay(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -116,6 +120,12 @@ class Body(Struct, frozen=True, kw_only=True, array_like=True):
     """For a one-shot: how late it may still ring. None for a rule, whose `catch_up` decides."""
     catch_up: CatchUp = CatchUp.LATEST
     catch_up_max_age: timedelta = timedelta(hours=1)
+    topic_id: str = ""
+    """Whose subscribers are told; then `user_id` and `channels` are empty."""
+    labels: tuple[tuple[str, str], ...] = ()
+    """Of a topic's reminder: what its subscribers' filters look at."""
+    only_subscriber: str = ""
+    """Of a test send: this subscriber alone is told, whatever its filter and pause."""
 
 
 class BackfillPage(Struct, frozen=True, kw_only=True, array_like=True):
@@ -130,6 +140,20 @@ class BackfillPage(Struct, frozen=True, kw_only=True, array_like=True):
     """And before this one."""
     previous: datetime | None = None
     """When the one before the first was planned: jitter keeps its distance."""
+
+
+class FanoutPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Some of those whom an occurrence of a topic's reminder is for."""
+
+    bucket: int = 0
+    """Which partition of the subscribers, or of the deliveries; 0 for a tally."""
+    page: int = 1
+    """From 1; of a tally 0."""
+    after: str = ""
+    """Subscribers strictly after this id."""
+    replay: Replay | None = None
+    """Not the subscribers, but deliveries that had ended and that nobody took, again; `after` and
+    `stood` of the replay are of each delivery. Of a tally: one of a replay."""
 
 
 class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
@@ -155,9 +179,17 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     parked: int = 0
     """How often the job was parked."""
     body: bytes = b""
-    """Encoded `Body`, or `BackfillPage` for `backfill`; empty for `finish`, and where it is too big
-    to be inline (then it stands in the live entry of the same id; that of a backfilled one is made
-    of the record)."""
+    """Encoded `Body`, or `BackfillPage` for `backfill`; empty for `finish` and `tally`, and where
+    it is too big to be inline (then it stands in the live entry of the same id; that of a
+    backfilled one, a replay or a page is made of the record)."""
+    page: FanoutPage | None = None
+    """Set for `fanout` and `tally`."""
+
+    @property
+    def replay(self) -> Replay | None:
+        """The replay that it is part of."""
+        of = self.leg if self.leg is not None else self.page
+        return of.replay if of is not None else None
 
     @property
     def occurrence_id(self) -> str:
@@ -167,7 +199,7 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     @property
     def dedupe_id(self) -> str:
         """What may be claimed once: the occurrence, leg or attempt, whatever version or place."""
-        if self.occurrence is None:
+        if self.occurrence is None or self.page is not None:
             return self.key.entry_id
         name = f"{self.reminder_id}.{self.occurrence.occurrence_id}"
         if self.leg is not None:
@@ -177,7 +209,9 @@ class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
     @property
     def promised_at(self) -> datetime:
         """The time whose minute the dedupe key is filed under; never where the entry was put."""
-        if self.occurrence is None or self.kind not in (Kind.OCCURRENCE, Kind.BACKFILLED):
+        # A page of a fan-out is one of its occurrence, wherever whoever repeats puts it.
+        of_occurrence = (Kind.OCCURRENCE, Kind.BACKFILLED, Kind.FANOUT, Kind.TALLY)
+        if self.occurrence is None or self.kind not in of_occurrence:
             return self.key.ring_at
         return self.occurrence.fire_at
 

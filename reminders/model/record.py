@@ -26,6 +26,9 @@ class OccurrenceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     occurrence_id: str
     planned_at: datetime
     was_fired: bool
+    stopped: int = 0
+    """Of its deliveries, those that waited for another attempt, or for a place, and were stopped by
+    a cancel."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -40,6 +43,8 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     applied: bool
     """False where the change was refused because the occurrence had fired."""
     answers: tuple[OccurrenceAnswer, ...] = ()
+    stopped: int = 0
+    """Deliveries that a cancel stopped, of occurrences that had fired: at least so many."""
 
 
 class Change(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -89,6 +94,17 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     silenced: tuple[DueEntry, ...] = ()
     """While it is paused: what was ahead, without bodies, soonest first. Nothing of it is on disk
     elsewhere, so nothing of it can ring."""
+    stopped: bool = False
+    """A one-shot that was cancelled after it had fired: it stays `fired`, and sends no more."""
+
+    @property
+    def over(self) -> Status | None:
+        """How it ended, if nothing more is sent, whatever waits or is asked for: only a forced
+        replay is.
+        """
+        if self.stopped:
+            return Status.CANCELLED
+        return self.status if self.status in (Status.CANCELLED, Status.FAILED) else None
 
 
 class Stored(Struct, frozen=True, kw_only=True):

@@ -6,9 +6,14 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from reminders.model.ended import Ended, EndedPlace
+from reminders.model.endpoint import Endpoint
 from reminders.model.entry import DueEntry, DueKey, EntryState, Fate
 from reminders.model.ledger import LedgerRow
+from reminders.model.recipient import Recipient
 from reminders.model.record import Change, DedupClaim, NewReminder, Record, Stored
+from reminders.model.subscriber import Secret, Subscriber
+from reminders.ports.fanouts import Fanouts
 
 
 class Records(Protocol):
@@ -150,7 +155,10 @@ class IndexRow(Struct, frozen=True, kw_only=True, order=True, omit_defaults=True
 
 
 class UserIndex(Protocol):
-    """Pending occurrences by user, soonest first. A row leaves by itself after its fire."""
+    """Pending occurrences by user, soonest first. A row leaves by itself after its fire.
+
+    For `user_id` stands `Definition.audience`: a topic is filed as a user no caller can name.
+    """
 
     async def add(self, entries: Sequence[DueEntry], user_id: str, *, stamp: int) -> None:
         """Writes rows; repeating is safe. Those of a new reminder `Records.create` writes."""
@@ -171,7 +179,10 @@ class UserIndex(Protocol):
 
 
 class Ledger(Protocol):
-    """What happened, one row for each (occurrence, channel, target)."""
+    """What happened, one row for each (occurrence, channel, target).
+
+    Rows with a target, a subscriber's, are written and read here; `Fanouts` pages over them.
+    """
 
     async def write(self, rows: Sequence[LedgerRow], *, at: datetime) -> None:
         """Replaces rows whole; the later `at` wins."""
@@ -189,9 +200,58 @@ class Ledger(Protocol):
         after: tuple[str, str, str] | None = None,
         limit: int,
     ) -> list[LedgerRow]:
-        """At most `limit` rows, newest occurrence first, then by channel and target descending;
-        strictly after
-        `after` = (occurrence_id, channel_id, target) in that order.
+        """At most `limit` rows without a target, newest occurrence first, then by channel
+        descending; strictly after `after` = (occurrence_id, channel_id, target) in that order.
+        """
+
+
+class EndedDeliveries(Protocol):
+    """What ended `failed` or `expired`, by namespace and UTC hour, oldest first. It leaves as the
+    ledger does, which decides whether a row still stands (`model.ended.stands`).
+    """
+
+    async def add(self, ended: Sequence[Ended]) -> None:
+        """Writes rows; repeating is safe."""
+
+    async def page(
+        self, namespace: str, hour: datetime, *, after: EndedPlace | None = None, limit: int
+    ) -> list[Ended]:
+        """At most `limit` of an hour in the order of their places, strictly after `after`, which
+        lies in that hour. Fewer than `limit`: that was all.
+        """
+
+
+class Endpoints(Protocol):
+    """Endpoints that fail, failed lately or are disabled; the others have no row."""
+
+    async def read(self, namespace: str, endpoint_id: str) -> Endpoint | None:
+        """As it stands."""
+
+    async def save(self, endpoint: Endpoint) -> bool:
+        """Atomically replaces the version before `endpoint.version`, or nothing where that is 1;
+        False if another version stands there. Linearizable.
+
+        After an error it may have been saved, now or later: read, and decide anew. One that is not
+        disabled leaves some months after its last change.
+        """
+
+    async def show(self, endpoint: Endpoint) -> None:
+        """Puts a version into the list of those in trouble; a newer one stays."""
+
+    async def hide(self, endpoint: Endpoint) -> None:
+        """Takes it out of the list, as of a version; a newer one stays."""
+
+    async def page(
+        self,
+        bucket: int,
+        *,
+        namespace: str | None = None,
+        after: tuple[str, str] | None = None,
+        limit: int,
+    ) -> list[Endpoint]:
+        """At most `limit` of the list in order of (namespace, endpoint_id), strictly after `after`,
+        of one of its `ENDPOINT_BUCKETS` buckets. `namespace`: only that one's. Fewer than `limit`:
+        that was all.
         """
 
 
@@ -243,6 +303,73 @@ class Sweeps(Protocol):
         """
 
 
+class Recipients(Protocol):
+    """Where users are reached: one row for each (namespace, user_id), which holds all of a user."""
+
+    async def read(self, namespace: str, user_id: str) -> Recipient | None:
+        """The record as it stands."""
+
+    async def put(self, recipient: Recipient, *, expected: int | None) -> bool:
+        """Atomically replaces the record of version `expected` (None: there is none); False if
+        another one stands there. Linearizable.
+
+        After an error it may have been written, now or later; repeated with the same arguments it
+        answers True if its own try had been.
+        """
+
+    async def delete(self, namespace: str, user_id: str, *, expected: int) -> bool:
+        """Atomically takes away the record of version `expected`; False if another one stands
+        there. True also where there is none. Linearizable.
+        """
+
+
+class Subscribers(Protocol):
+    """Who is told what a topic says, by (namespace, topic_id) in `SUBSCRIBER_BUCKETS` partitions.
+
+    Definition, pause and each secret are cells of their own: writing one never undoes another.
+    """
+
+    async def put(self, subscribers: Sequence[Subscriber]) -> None:
+        """Replaces the definitions whole, each stamped with its own `stamp`, and adds the secrets
+        that they bring; others stay. The pause is not written: that is `pause`'s.
+
+        Not atomic over several.
+        """
+
+    async def add_secret(
+        self, subscriber: Subscriber, secret: Secret, *, gone: Sequence[Secret] = ()
+    ) -> None:
+        """Adds one, stamped with its own `stamp`, and takes away those that are `gone`."""
+
+    async def pause(self, subscriber: Subscriber, *, paused: bool, stamp: int) -> None:
+        """Sets or clears its pause, and `pause_stamp`."""
+
+    async def delete(
+        self, namespace: str, topic_id: str, subscriber_id: str, *, stamp: int
+    ) -> None:
+        """Takes away all of it that was written up to `stamp`."""
+
+    async def read(self, namespace: str, topic_id: str, subscriber_id: str) -> Subscriber | None:
+        """One of them."""
+
+    async def read_many(
+        self, namespace: str, topic_id: str, subscriber_ids: Collection[str]
+    ) -> Mapping[str, Subscriber]:
+        """By id; those that are not there are left out."""
+
+    async def page(
+        self, namespace: str, topic_id: str, bucket: int, *, after: str | None = None, limit: int
+    ) -> list[Subscriber]:
+        """At most `limit` of a bucket in order of `subscriber_id`, strictly after `after`, paused
+        ones included. Fewer than `limit`: that was all.
+        """
+
+    async def count(self, namespace: str, topic_id: str) -> int:
+        """How many there are, paused ones included. Its cost grows with them: not for every fire
+        of a huge topic.
+        """
+
+
 class Store(Protocol):
     """All tables."""
 
@@ -263,6 +390,18 @@ class Store(Protocol):
         """What happened."""
 
     @property
+    def ended(self) -> EndedDeliveries:
+        """What ended without having arrived."""
+
+    @property
+    def endpoints(self) -> Endpoints:
+        """Which endpoints fail or are disabled."""
+
+    @property
+    def fanouts(self) -> Fanouts:
+        """Deliveries to the subscribers of topics."""
+
+    @property
     def dedup(self) -> DedupKeys:
         """Callers' keys."""
 
@@ -277,6 +416,14 @@ class Store(Protocol):
     @property
     def sweeps(self) -> Sweeps:
         """How far walks over all records have come."""
+
+    @property
+    def recipients(self) -> Recipients:
+        """Where users are reached."""
+
+    @property
+    def subscribers(self) -> Subscribers:
+        """Who is told what a topic says."""
 
     async def ping(self) -> None:
         """Returns if it answers."""

@@ -54,10 +54,9 @@ def occurrence_key(local: datetime, fold: int = 0, missing: int = 0) -> str:
     """
     if local.tzinfo is not None or local.microsecond % 1000 or fold not in (0, 1):
         raise KeyInvalid("occurrence", "a key is made of a naive time in whole ms and fold 0 or 1")
-    key = (
-        f"{local.year:04}{local.month:02}{local.day + missing:02}"
-        f"T{local.hour:02}{local.minute:02}{local.second:02}"
-    )
+    key = local.isoformat(timespec="seconds").replace("-", "").replace(":", "")
+    if missing:
+        key = f"{key[:6]}{local.day + missing:02}{key[8:]}"
     if local.microsecond:
         key += f".{local.microsecond // 1000:03}"
     return f"{key}~1" if fold else key

@@ -2,12 +2,15 @@
 
 Start reading at `store` (what services wire in their `__main__`); then
 
-    records, due, users, ledger, dedup, progress, fences    a port each; changes: LWTs of `records`
+    records, due, users, ledger, dedup, progress, fences,
+    subscribers, ended, endpoints
+                    a port each; changes: LWTs of `records`
     rows            what every plain write puts into which table
     layout, expiry  where bodies go; how long rows stay
     writer          group commit: many callers' rows in few batches
     wire            batches as bytes
     session         cluster, consistency, retry and time-out policy
+    reactor         the driver's connections on the service's loop
     bridge          driver futures to awaitables, driver errors to the domain's
     statements      loads and prepares `cql/`: every statement, named and described
     checks          whether the keyspace has enough copies
@@ -21,8 +24,8 @@ How writes stay safe (DESIGN §3, §5):
 - A record's static cells are written plainly by its creation only, stamped behind the clock, and by
   LWT from then on (`changes`). An LWT writes all of them, so that they expire together.
 - INSERTs never bind outcome or fate columns: a bound null would erase them.
-- Nothing is deleted to cancel it. The two deletions there are, live entries and index rows, are of
-  rows at the far end of what is read, and carry stamps.
+- Nothing is deleted to cancel it. The deletions there are, of live entries, index rows and
+  subscribers, carry stamps; the first two are of rows at the far end of what is read.
 
 All instants are stored as µs since 1970 (`…_us bigint`), because a CQL timestamp keeps milliseconds
 and two entries of one millisecond must keep their order; the minute of a partition is a timestamp.

@@ -1,15 +1,14 @@
 """The driver's futures as awaitables, and its errors as the domain's.
 
-The driver completes requests on its own thread. Each completion is put into a deque, and only the
-first since the loop last looked wakes it: under load one `call_soon_threadsafe` serves hundreds of
-completions.
+The driver completes requests on the loop's thread (`reactor`), sometimes on one of its own. Each
+completion is put into a deque, and only the first since the loop last looked wakes it: under load
+one `call_soon_threadsafe` serves hundreds of completions.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, TypeVar
 
 from cassandra import OperationTimedOut, RequestExecutionException
@@ -21,7 +20,7 @@ from cassandra.protocol import ServerError
 from cassandra.query import dict_factory
 
 from reminders.errors import StoreUnavailable
-from reminders.storage.wire import Mutation, batch
+from reminders.storage.wire import CONDITIONAL_TIMEOUT_S, Mutation, batch
 
 T = TypeVar("T")
 
@@ -40,7 +39,9 @@ UNAVAILABLE = (
 """What the driver raises for a Cassandra that is down, slow or short of replicas."""
 
 MAX_SINGLE_REQUESTS = 256
-"""Single statements under way at once; more would only queue up at the server."""
+"""Single statements and conditional batches under way at once; more would only queue up at the
+server. One that its caller gave up counts until the driver is done with it: while the server hangs,
+calls that come and go must not add up."""
 
 
 @contextmanager
@@ -81,11 +82,13 @@ class Bridge:
 
     async def run(self, bound: Any) -> list[Row]:
         """The rows of one bound statement. Raises the driver's errors: see `translated`."""
-        async with self._singles:
-            future = self._loop.create_future()
-            self._expect(self._session.execute_async(bound), partial(_resolve, future))
-            rows: list[Row] | None = await future
-            return rows or []
+        rows: list[Row] | None = await self._single(lambda: self._execute(bound))
+        return rows or []
+
+    def _execute(self, bound: Any) -> Any:
+        if bound.is_idempotent:
+            return self._session.execute_async(bound)
+        return self._session.execute_async(bound, timeout=CONDITIONAL_TIMEOUT_S)
 
     def send(self, mutations: Sequence[Mutation], done: Done) -> None:
         """Sends rows as one unlogged batch; calls `done` in the loop, with the driver's error or
@@ -97,21 +100,40 @@ class Bridge:
 
     async def run_conditional(self, mutations: Sequence[Mutation]) -> list[dict[str, Any]]:
         """The same for conditional rows of one partition: what the server says, by column name."""
-        response = batch(
-            self._session, self._profile, mutations, conditional=True, row_factory=dict_factory
-        )
-        future = self._loop.create_future()
-        self._expect(response, partial(_resolve, future))
-        response.send_request()
-        rows: list[dict[str, Any]] = await future
+
+        def send() -> Any:
+            response = batch(
+                self._session, self._profile, mutations, conditional=True, row_factory=dict_factory
+            )
+            response.send_request()
+            return response
+
+        rows: list[dict[str, Any]] = await self._single(send)
         return rows
+
+    async def _single(self, send: Callable[[], Any]) -> Any:
+        """Sends in its turn."""
+        await self._singles.acquire()
+        future = self._loop.create_future()
+
+        def done(rows: Any, error: BaseException | None) -> None:
+            self._singles.release()
+            _resolve(future, rows, error)
+
+        try:
+            response = send()
+        except BaseException:
+            self._singles.release()
+            raise
+        self._expect(response, done)
+        return await future
 
     def _expect(self, response: Any, done: Done) -> None:
         response.add_callbacks(
             self._succeeded, self._failed, callback_args=(done,), errback_args=(done,)
         )
 
-    # on the driver's thread, or on ours where sending failed at once
+    # on the loop's thread, or on one of the driver's
 
     def _succeeded(self, rows: Any, done: Done) -> None:
         self._complete(done, rows, None)

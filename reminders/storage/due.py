@@ -8,7 +8,7 @@ import msgspec
 
 from reminders.buckets import MINUTE, minute_of
 from reminders.model.codec import decode_entry
-from reminders.model.entry import DueEntry, DueKey, EntryState, Fate, unreadable
+from reminders.model.entry import DueEntry, DueKey, EntryState, Fate, Kind, unreadable
 from reminders.ports import Counts
 from reminders.storage.access import Access
 from reminders.storage.bridge import Row, translated
@@ -35,9 +35,10 @@ class CassandraDueEntries:
         await self._access.steps.write((rows.fate(k, fate, stamp) for k in keys), "due.mark")
 
     async def handled(self, entries: Sequence[DueEntry], *, at: datetime) -> None:
-        """Stamped `at`."""
-        rows = self._access.rows
-        await self._access.outcomes.write((rows.handled(e.key, at) for e in entries), "due.handled")
+        """Stamped `at`. The end of a change does not linger for company: its caller waits."""
+        rows, access = self._access.rows, self._access
+        writer = access.steps if any(e.kind is Kind.FINISH for e in entries) else access.outcomes
+        await writer.write((rows.handled(e.key, at) for e in entries), "due.handled")
 
     async def expanded(self, entries: Sequence[DueEntry], *, at: datetime) -> None:
         """Stamped `at`."""

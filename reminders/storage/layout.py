@@ -22,10 +22,11 @@ def bare(entry: DueEntry) -> DueEntry:
 
 
 def due_form(entry: DueEntry) -> DueEntry:
-    """As the due entry holds it. A backfilled one, and a replay, is sent after a look at its
-    record, which has what a large body is made of.
+    """As the due entry holds it. A backfilled one, a replay and a page of a fan-out are sent after
+    a look at their record, which has what a large body is made of.
     """
-    large = entry.kind in (Kind.BACKFILLED, Kind.REPLAY) and len(entry.body) > INLINE_BODY_LIMIT
+    of_record = entry.kind in (Kind.BACKFILLED, Kind.REPLAY, Kind.FANOUT)
+    large = of_record and len(entry.body) > INLINE_BODY_LIMIT
     return bare(entry) if large or body_by_reference(entry) else entry
 
 

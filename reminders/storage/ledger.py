@@ -6,6 +6,7 @@ from typing import Any
 
 from reminders.model.codec import decode_ledger_row
 from reminders.model.ledger import LedgerRow
+from reminders.model.subscriber import bucket_of
 from reminders.storage.access import Access
 from reminders.storage.bridge import translated
 
@@ -25,7 +26,12 @@ class CassandraLedger:
         self, reminder_id: str, occurrence_id: str, channel_id: str = "", target: str = ""
     ) -> LedgerRow | None:
         """One query."""
-        rows = await self._rows("ledger_read", reminder_id, occurrence_id, channel_id, target)
+        place: tuple[str | int, ...] = (reminder_id, occurrence_id, channel_id, target)
+        statement = "ledger_read"
+        if target:
+            place = (reminder_id, occurrence_id, bucket_of(target), target, channel_id)
+            statement = "delivery_read"
+        rows = await self._rows(statement, *place)
         return rows[0] if rows else None
 
     async def page(

@@ -34,7 +34,7 @@ class CassandraRecords:
         self._changes = Changes(access)
 
     async def create(self, reminders: Sequence[NewReminder]) -> None:
-        """One item of a group for each reminder, so that it costs a twentieth of a request.
+        """One item of a group for each reminder, so that it costs a fraction of a request.
 
         A reminder with large bodies goes alone, and in two steps: a batch over several partitions
         may not exceed 50 KiB on a default cluster, one within a partition may.

@@ -5,8 +5,10 @@ from datetime import datetime
 
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry, DueKey, Fate
+from reminders.model.fanout import PageCount, Standing
 from reminders.model.ledger import LedgerRow
 from reminders.model.record import NewReminder
+from reminders.model.subscriber import bucket_of
 from reminders.storage.expiry import SECOND_US, Expiry, to_us
 from reminders.storage.layout import bare, body_by_reference, due_form
 from reminders.storage.wire import (
@@ -51,6 +53,8 @@ class Rows:
         self._user = prepared["user_put"].row
         self._user_delete = prepared["user_delete"].row
         self._ledger = prepared["ledger_put"].row
+        self._delivery = prepared["delivery_put"].row
+        self._fanout_page = prepared["fanout_page_put"].row
         self._progress = prepared["progress_put"].row
         self._user_grouped = prepared["user_put_grouped"].row
         self._fence = prepared["fence_put"].row
@@ -69,7 +73,7 @@ class Rows:
             own += [self._live_row(entry, reminder_id, end) for entry in entries[1:]]
         else:
             own = [self._create_bare(reminder_id, static, end)]
-        user = text(record.namespace) + text(record.definition.user_id)
+        user = text(record.namespace) + text(record.definition.audience)
         others: list[bytes] = []
         for entry in entries:
             others.append(self._due_row(entry, stamp))
@@ -164,8 +168,10 @@ class Rows:
         return [Mutation(row, 1)]
 
     def ledger(self, row: LedgerRow, at: datetime) -> Mutation:
-        """A ledger row, whole."""
+        """A ledger row, whole; that of a subscriber stands with those of its occurrence."""
         at_us = to_us(at)
+        if row.target:
+            return Mutation(self._delivery_row(row, at_us), 1)
         written = self._ledger(
             text(row.reminder_id),
             text(row.occurrence.occurrence_id),
@@ -175,6 +181,36 @@ class Rows:
             bigint_integer(at_us, self._expiry.ledger(at_us)),
         )
         return Mutation(written, 1)
+
+    def _delivery_row(self, row: LedgerRow, at_us: int) -> bytes:
+        standing = row.standing
+        return self._delivery(
+            text(row.reminder_id),
+            text(row.occurrence.occurrence_id),
+            integer(bucket_of(row.target)),
+            text(row.target),
+            text(row.channel_id),
+            framed(encode(row)),
+            integer(standing is Standing.OPEN),
+            integer(standing is Standing.TAKEN),
+            integer(standing is Standing.STOPPED),
+            bigint_integer(at_us, self._expiry.ledger(at_us)),
+        )
+
+    def fanout_page(
+        self, reminder_id: str, occurrence_id: str, count: PageCount, at: datetime
+    ) -> Mutation:
+        """What a page of a fan-out came to."""
+        at_us = to_us(at)
+        row = self._fanout_page(
+            text(reminder_id),
+            text(occurrence_id),
+            integer(count.bucket),
+            integer(count.page),
+            framed(encode(count)),
+            bigint_integer(at_us, self._expiry.ledger(at_us)),
+        )
+        return Mutation(row, 1)
 
     def progress(self, shard: int, settled_through: datetime) -> Mutation:
         """How far a shard is settled, stamped with the value."""

@@ -1,11 +1,14 @@
 """Connecting, and the policies that every request follows.
 
 Consistency     LOCAL_QUORUM; LWTs at LOCAL_SERIAL, and reads where a statement says so.
-Time-out        `request_timeout` (5 s) for a request, longer than the server's own.
+Time-out        `request_timeout` (5 s) for a request, longer than the server's own; 2.5 s for LWTs.
 Driver retries  Once, on another host: where the coordinator had too few replicas (nothing was
                 done), or broke while an idempotent statement (a read, a stamped write) was under
                 way. Once, on the same: a read whose replicas answered but not the one with data.
                 Never an LWT, never a write that timed out.
+Second asking   A read or stamped write that is not answered in `ASK_ANOTHER_AFTER_S` is asked of
+                another node as well, once: a coordinator that hangs is not known to be down for
+                up to a minute. Never an LWT.
 Our retries     `writer` sends stamped rows again once, each alone; `changes` and `dedup` find out
                 what a lost LWT did.
 Stamps          None by the driver: every plain statement has its own.
@@ -25,9 +28,10 @@ from cassandra.cluster import (
     NoHostAvailable,
     Session,
 )
-from cassandra.connection import ConnectionException
+from cassandra.connection import Connection, ConnectionException
 from cassandra.io.libevreactor import LibevConnection
 from cassandra.policies import (
+    ConstantSpeculativeExecutionPolicy,
     DCAwareRoundRobinPolicy,
     ExponentialReconnectionPolicy,
     RetryPolicy,
@@ -53,6 +57,8 @@ PROTOCOL_VERSION = 4
 """Version 5 sums every segment in Python and gives up the GIL to do so: grouped writes then cost 27
 instead of 21 µs of CPU a create, at two thirds of the rate. What it adds is of no use here: results
 of named columns don't change."""
+ASK_ANOTHER_AFTER_S = 1.0
+"""Far beyond what a node under load takes: asking twice must not be what overloads it."""
 RECONNECT_FIRST_S = 0.5
 RECONNECT_MAX_S = 5.0
 
@@ -78,7 +84,9 @@ class StatedRetryPolicy(RetryPolicy):  # type: ignore[misc]
         return self.RETHROW, None
 
 
-def make_cluster(settings: StorageSettings) -> Cluster:
+def make_cluster(
+    settings: StorageSettings, connection_class: type[Connection] = LibevConnection
+) -> Cluster:
     """A cluster that is not connected. One a process, made after any fork."""
     auth = None
     if settings.username is not None:
@@ -88,6 +96,7 @@ def make_cluster(settings: StorageSettings) -> Cluster:
             DCAwareRoundRobinPolicy(local_dc=settings.datacenter or "")
         ),
         retry_policy=StatedRetryPolicy(),
+        speculative_execution_policy=ConstantSpeculativeExecutionPolicy(ASK_ANOTHER_AFTER_S, 1),
         consistency_level=ConsistencyLevel.LOCAL_QUORUM,
         serial_consistency_level=ConsistencyLevel.LOCAL_SERIAL,
         request_timeout=settings.request_timeout.total_seconds(),
@@ -97,7 +106,7 @@ def make_cluster(settings: StorageSettings) -> Cluster:
         contact_points=[_endpoint(host) for host in settings.hosts],
         execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         auth_provider=auth,
-        connection_class=LibevConnection,  # AsyncioConnection broke under load (FACTS)
+        connection_class=connection_class,  # never AsyncioConnection: it broke under load (FACTS)
         sockopts=SOCKET_OPTIONS,
         compression=False,
         protocol_version=PROTOCOL_VERSION,
@@ -111,9 +120,14 @@ def _endpoint(host: str) -> tuple[str, int]:
     return name.strip("[]"), int(port)
 
 
-def connect(settings: StorageSettings, keyspace: str | None) -> tuple[Cluster, Session]:
+def connect(
+    settings: StorageSettings,
+    keyspace: str | None,
+    connection_class: type[Connection] = LibevConnection,
+) -> tuple[Cluster, Session]:
     """Connects, waiting with patience for a Cassandra that is still starting. Blocks: run it in a
-    thread.
+    thread. `connection_class`: `reactor`'s where a loop runs meanwhile; the driver's own does
+    without.
 
     Raises:
         StoreUnavailable: It did not answer in `settings.connect_patience`.
@@ -127,7 +141,7 @@ def connect(settings: StorageSettings, keyspace: str | None) -> tuple[Cluster, S
         reraise=True,
     )
     try:
-        return patiently(_connect_once, settings, keyspace)
+        return patiently(_connect_once, settings, keyspace, connection_class)
     except NOT_THERE_YET as error:
         raise StoreUnavailable(operation="connect") from error
     except InvalidRequest as error:
@@ -136,8 +150,10 @@ def connect(settings: StorageSettings, keyspace: str | None) -> tuple[Cluster, S
         ) from error
 
 
-def _connect_once(settings: StorageSettings, keyspace: str | None) -> tuple[Cluster, Session]:
-    cluster = make_cluster(settings)
+def _connect_once(
+    settings: StorageSettings, keyspace: str | None, connection_class: type[Connection]
+) -> tuple[Cluster, Session]:
+    cluster = make_cluster(settings, connection_class)
     try:
         session = cluster.connect()
         if keyspace is not None:

@@ -12,16 +12,22 @@ from reminders.storage.bridge import Bridge, translated
 from reminders.storage.checks import inspect_keyspace
 from reminders.storage.dedup import CassandraDedupKeys
 from reminders.storage.due import CassandraDueEntries
+from reminders.storage.ended import CassandraEnded
+from reminders.storage.endpoints import CassandraEndpoints
 from reminders.storage.expiry import Expiry
+from reminders.storage.fanouts import CassandraFanouts
 from reminders.storage.fences import CassandraFences
 from reminders.storage.ledger import CassandraLedger
 from reminders.storage.migrate import check
 from reminders.storage.progress import CassandraProgress
+from reminders.storage.reactor import LoopConnection
+from reminders.storage.recipients import CassandraRecipients
 from reminders.storage.records import CassandraRecords
 from reminders.storage.rows import Rows
 from reminders.storage.session import connect
 from reminders.storage.settings import StorageSettings
 from reminders.storage.statements import prepare
+from reminders.storage.subscribers import CassandraSubscribers
 from reminders.storage.sweeps import CassandraSweeps
 from reminders.storage.users import CassandraUserIndex
 from reminders.storage.wire import Prepared
@@ -48,10 +54,15 @@ class CassandraStore:
         self.due = CassandraDueEntries(access)
         self.users = CassandraUserIndex(access)
         self.ledger = CassandraLedger(access)
+        self.fanouts = CassandraFanouts(access)
+        self.ended = CassandraEnded(access)
+        self.endpoints = CassandraEndpoints(access)
         self.dedup = CassandraDedupKeys(access)
         self.progress = CassandraProgress(access)
         self.fences = CassandraFences(access)
         self.sweeps = CassandraSweeps(access)
+        self.recipients = CassandraRecipients(access)
+        self.subscribers = CassandraSubscribers(access)
 
     @classmethod
     async def connect(cls, settings: StorageSettings) -> Self:
@@ -62,7 +73,9 @@ class CassandraStore:
             KeyspaceRefused: Not migrated, or made for another number of shards.
         """
         with translated("connect"):
-            cluster, prepared, session, findings = await asyncio.to_thread(_open, settings)
+            cluster, prepared, session, findings = await asyncio.to_thread(
+                _open, settings, LoopConnection.on_running_loop()
+            )
         bridge = Bridge(session)
         expiry = Expiry(settings.retention)
         patience_s = WRITE_PATIENCE * settings.request_timeout.total_seconds()
@@ -98,9 +111,9 @@ class CassandraStore:
 
 
 def _open(
-    settings: StorageSettings,
+    settings: StorageSettings, connection_class: type[LoopConnection]
 ) -> tuple[Cluster, dict[str, Prepared], Session, list[Finding]]:
-    cluster, session = connect(settings, settings.keyspace)
+    cluster, session = connect(settings, settings.keyspace, connection_class)
     try:
         findings = inspect_keyspace(cluster, session, settings)
         check(session, settings)

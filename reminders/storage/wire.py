@@ -128,6 +128,11 @@ class _RawBatch(BatchMessage):  # type: ignore[misc]
             f.write(_short(self._serial))
 
 
+CONDITIONAL_TIMEOUT_S = 2.5
+"""Of an LWT. It is never asked of two nodes at once, so whoever waits for a coordinator that hangs
+had better ask another one in time; they find out themselves what became of the first try."""
+
+
 def _template(*, idempotent: bool) -> BatchStatement:
     """What retry and load-balancing policies are shown in place of the batch."""
     statement = BatchStatement(consistency_level=ConsistencyLevel.LOCAL_QUORUM)
@@ -154,12 +159,18 @@ def batch(
         profile,
         serial=conditional,
     )
+    shown = _CONDITIONAL if conditional else _PLAIN
+    timeout_s = profile.request_timeout
+    if conditional:
+        timeout_s = min(timeout_s, CONDITIONAL_TIMEOUT_S)
+    again = None if conditional else profile.speculative_execution_policy.new_plan(None, shown)
     return ResponseFuture(
         session,
         message,
-        _CONDITIONAL if conditional else _PLAIN,
-        profile.request_timeout,
+        shown,
+        timeout_s,
         retry_policy=profile.retry_policy,
         row_factory=row_factory or profile.row_factory,
         load_balancer=profile.load_balancing_policy,
+        speculative_execution_plan=again,
     )

@@ -2,7 +2,7 @@
 
     callers ──▶ waiting ──▶ a few batches under way ──▶ each caller's future
                  ▲  every completion sends the next batch, so an idle server answers a single
-                 │  row at once, and a busy one gets batches of twenty
+                 │  row at once, and a busy one gets batches of thirty
                  └─ bounded: a caller that brings more waits for room
 
 A batch shares its fate, so one that failed may have failed because of one row or of its size: each
@@ -28,7 +28,8 @@ MAX_IN_FLIGHT = 8
 MAX_FULL_IN_FLIGHT = 16
 """Beyond `in_flight` only full batches are sent: they hide the way there and back, while items of
 few callers had better gather."""
-MAX_ITEMS = 20
+MAX_ITEMS = 32
+"""About 32 KiB of ordinary creates. Of 20 each cost Cassandra a tenth to a fifth more."""
 MAX_BYTES = 32 * 1024
 """A default cluster refuses a batch of more than 50 KiB."""
 TURN_ITEMS = 2 * MAX_ITEMS
@@ -209,7 +210,8 @@ class GroupWriter:
             self._fail(group, error)
         else:
             for item in group:
-                self._send([item], self._landed_alone)
+                if not item.call.settled.done():  # given up: nobody would hear of it
+                    self._send([item], self._landed_alone)
         if self._linger_s <= 0 or self._is_full():
             self._pump()
         elif self._waiting:

@@ -32,7 +32,9 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GAPS = {gap: pb.GapPolicy.ValueType(number) for number, gap in GAPS.items()}
 _OVERLAPS = {one: pb.OverlapPolicy.ValueType(number) for number, one in OVERLAPS.items()}
 _MISSING = {one: pb.MissingDayPolicy.ValueType(number) for number, one in MISSING_DAYS.items()}
-_PROVIDERS = {one: pb.PushProvider.ValueType(number) for number, one in PROVIDERS.items()}
+PROVIDER_NUMBERS: Final = {
+    one: pb.PushProvider.ValueType(number) for number, one in PROVIDERS.items()
+}
 _CATCH_UPS = {one: pb.CatchUpPolicy.ValueType(number) for number, one in CATCH_UPS.items()}
 
 
@@ -59,11 +61,15 @@ def put_definition(
     message: pb.Reminder, definition: Definition, params: Struct | None = None
 ) -> None:
     """`params`: the caller's own message where it is at hand: spares reading the stored JSON."""
-    message.user_id = definition.user_id
+    if definition.topic_id:
+        message.topic_id = definition.topic_id
+        message.only_subscriber_id = definition.only_subscriber
+    else:
+        message.user_id = definition.user_id
     _put_schedule(message.schedule, definition.schedule)
     message.policies.CopyFrom(_policies(definition.policies))
     for channel in definition.channels:
-        _put_channel(message.channels.add(), channel)
+        put_channel(message.channels.add(), channel)
     if definition.template_id:
         message.template_id = definition.template_id
     message.params.SetInParent()
@@ -110,7 +116,8 @@ def _put_recurrence(message: pb.Recurrence, schedule: Recurring) -> None:
         put_instant(message.until, schedule.until)
 
 
-def _put_channel(message: pb.Channel, channel: Channel) -> None:
+def put_channel(message: pb.Channel, channel: Channel) -> None:
+    """One channel, in its normal form."""
     message.channel_id = channel.channel_id
     if channel.template_id:
         message.template_id = channel.template_id
@@ -129,7 +136,8 @@ def _put_channel(message: pb.Channel, channel: Channel) -> None:
         message.sms.to = target.to
     elif isinstance(target, Push):
         message.push.to = target.to
-        message.push.provider = _PROVIDERS[target.provider]
+        if target.provider is not None:
+            message.push.provider = PROVIDER_NUMBERS[target.provider]
     else:
         message.log.SetInParent()
 

@@ -6,7 +6,9 @@ from tocsin.v1 import reminder_pb2 as pb
 from tocsin.v1 import reminder_service_pb2 as service_pb
 
 from reminders.lifecycle import OccurrenceView
+from reminders.lifecycle.targets import ends_about
 from reminders.model.entry import Occurrence, Origin
+from reminders.model.fanout import Fanout
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import OccurrenceAnswer
 from scheduler.mapping.definitions import local_text, put_duration, put_instant
@@ -62,12 +64,36 @@ def put_occurrence_view(message: pb.Occurrence, view: OccurrenceView) -> None:
     message.status = _OCCURRENCES[view.status]
     message.reason = view.reason
     message.target_count = view.target_count
+    if view.fanout is not None:
+        put_fanout(message.fan_out, view.fanout)
     if view.claimed_at is not None:
         put_instant(message.claim_time, view.claimed_at)
     if view.skipped_through is not None:
         message.skipped_count = view.skipped_count
         message.skipped_through_local = local_text(view.skipped_through.planned_local)
         put_instant(message.skipped_through_time, view.skipped_through.planned_at)
+
+
+def put_fanout(message: pb.FanOut, fanout: Fanout) -> None:
+    """How far it has come."""
+    message.topic_id = fanout.topic_id
+    message.subscriber_count = fanout.subscribers
+    message.target_count = fanout.counts.targets
+    message.paused_count = fanout.paused
+    message.filtered_count = fanout.filtered
+    message.delivered_count = fanout.counts.taken
+    message.failed_count = fanout.counts.failed
+    message.stopped_count = fanout.counts.stopped
+    message.open_count = fanout.counts.open
+    message.finished = fanout.finished
+    message.rate_per_second = fanout.per_second
+    message.stop_reason = fanout.why
+    put_instant(message.start_time, fanout.started_at)
+    if fanout.counted_at is not None:
+        put_instant(message.count_time, fanout.counted_at)
+    end = ends_about(fanout)
+    if end is not None:
+        put_instant(message.estimated_end_time, end)
 
 
 def put_delivery(message: pb.Delivery, row: LedgerRow) -> None:
@@ -88,12 +114,14 @@ def put_delivery(message: pb.Delivery, row: LedgerRow) -> None:
         _put_attempt(message.attempts.add(), attempt)
     if row.attempts:
         message.error_class = row.attempts[-1].error_class
+    message.reason = row.reason
 
 
 def put_fate(message: service_pb.OccurrenceFate, answer: OccurrenceAnswer) -> None:
     """What a change found out about one occurrence."""
     message.occurrence_id = answer.occurrence_id
     message.was_fired = answer.was_fired
+    message.deliveries_stopped = answer.stopped
     put_instant(message.planned_time, answer.planned_at)
 
 

@@ -28,6 +28,7 @@ from reminders.model.definition import (
 )
 from reminders.urls import header_problem, url_problem
 from scheduler.validation.deployment import KINDS, Deployment
+from scheduler.validation.reach import UNREAD, WORDS, Reach
 
 MAX_CHANNELS = 16
 NAME_BYTES = 128
@@ -48,7 +49,14 @@ _CHANNEL_ID = re.compile(r"[A-Za-z0-9_-]{1,32}", re.ASCII).fullmatch
 class ChannelReader:
     """Reads the channels of one reminder; what is wrong is noted in `problems`."""
 
-    def __init__(self, deployment: Deployment, namespace: str, problems: Problems) -> None:
+    def __init__(
+        self,
+        deployment: Deployment,
+        namespace: str,
+        problems: Problems,
+        reach: Reach = UNREAD,
+    ) -> None:
+        self._reach = reach
         self._allow_loopback_http = deployment.allow_loopback_http
         self._rules = deployment.channels
         self._namespace = namespace
@@ -87,6 +95,24 @@ class ChannelReader:
             )
         return tuple(found)
 
+    def endpoint(self, asked: pb.Channel, field: str) -> Channel:
+        """That of a subscriber: with an address of its own, and signed by a secret of its own."""
+        problems, kind = self._problems, asked.WhichOneof("kind")
+        if kind in WORDS and not getattr(asked, kind).to:
+            said = "is required: a subscriber has no recipient record"
+            problems.add(f"{field}.{kind}.to", Reason.NO_ADDRESS, said)
+            return Channel(channel_id=kind, target=Log())
+        if asked.channel_id not in ("", kind):
+            said = f"is {kind} for a subscriber, who has one endpoint; leave it empty"
+            problems.add(f"{field}.channel_id", Reason.VALUE_INVALID, said)
+        if asked.webhook.secret_id:
+            said = "is for reminders' own channels: a subscriber has a secret of its own"
+            problems.add(f"{field}.webhook.secret_id", Reason.SECRET_INVALID, said)
+            asked = _without_secret(asked)
+        template_id = optional(asked.template_id, NAME_BYTES, f"{field}.template_id", problems)
+        target = self._target(asked, kind, field)
+        return Channel(channel_id=kind or "", target=target, template_id=template_id)
+
     def _target(self, channel: pb.Channel, kind: str | None, field: str) -> Target:
         if kind is None:
             self._problems.required(field, f"a kind: {one_of(self._served())}")
@@ -101,7 +127,7 @@ class ChannelReader:
         if kind == "email":
             return self._email(channel.email, at)
         if kind == "sms":
-            self._address(channel.sms.to, at, phone_problem)
+            self._address("sms", channel.sms.to, at, phone_problem)
             return Sms(to=channel.sms.to)
         return self._push(channel.push, at) if kind == "push" else Log()
 
@@ -136,7 +162,7 @@ class ChannelReader:
         return secret_id
 
     def _email(self, asked: pb.EmailChannel, field: str) -> Email:
-        self._address(asked.to, field, email_problem)
+        self._address("email", asked.to, field, email_problem)
         problem = subject_problem(asked.subject)
         if problem:
             self._problems.add(f"{field}.subject", Reason.VALUE_INVALID, problem)
@@ -144,21 +170,32 @@ class ChannelReader:
 
     def _push(self, asked: pb.PushChannel, field: str) -> Push:
         provider = PROVIDERS.get(asked.provider)
-        if provider is None:
-            self._problems.required(f"{field}.provider", "PUSH_PROVIDER_FCM or PUSH_PROVIDER_APNS")
-            provider = PushProvider.FCM
-            self._address(asked.to, field, lambda _token: None)
-        else:
+        if provider is None and (asked.to or asked.provider):
+            named = "PUSH_PROVIDER_FCM or PUSH_PROVIDER_APNS"
+            self._problems.required(f"{field}.provider", named)
+        elif asked.to and provider is not None:
             kind = provider.value
-            self._address(asked.to, field, lambda token: token_problem(token, kind))
+            self._address("push", asked.to, field, lambda token: token_problem(token, kind))
+        elif lacking := self._reach.lacks("push", provider):
+            self._problems.add(f"{field}.to", Reason.NO_ADDRESS, lacking)
         return Push(to=asked.to, provider=provider)
 
-    def _address(self, to: str, field: str, problem_of: Callable[[str], str | None]) -> None:
-        if not to:
-            said = "has no address, and recipient records are not served yet: say where to"
-            self._problems.add(f"{field}.to", Reason.NO_ADDRESS, said)
-        elif problem := problem_of(to):
-            self._problems.add(f"{field}.to", Reason.ADDRESS_INVALID, problem)
+    def _address(
+        self, kind: str, to: str, field: str, problem_of: Callable[[str], str | None]
+    ) -> None:
+        if to:
+            if problem := problem_of(to):
+                self._problems.add(f"{field}.to", Reason.ADDRESS_INVALID, problem)
+        elif lacking := self._reach.lacks(kind):
+            self._problems.add(f"{field}.to", Reason.NO_ADDRESS, lacking)
+
+
+def _without_secret(asked: pb.Channel) -> pb.Channel:
+    """A copy."""
+    copy = pb.Channel()
+    copy.CopyFrom(asked)
+    copy.webhook.ClearField("secret_id")
+    return copy
 
 
 def _channel_id(channel_id: str, field: str, problems: Problems) -> str:

@@ -32,7 +32,7 @@ _FIXED: Final = {
     "reminder_id": "names the reminder and is never changed",
     "dedup_key": "is fixed at creation: it says which create this was",
     "group_id": "is fixed at creation: a cancel of its group must find it",
-    "topic_id": "can't be changed: topics are not served yet",
+    "topic_id": "is fixed at creation: create another one for another topic",
     "status": "is changed by cancel, pause and resume",
     "pause_reason": "is changed by pause",
 }

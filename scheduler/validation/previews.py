@@ -8,7 +8,7 @@ from reminders.lifecycle.previewing import PreviewRequest, read_count
 from reminders.lifecycle.problems import Problems
 from reminders.lifecycle.request_limits import RequestLimits
 from scheduler.validation.policies import DEFAULTS, read_policies
-from scheduler.validation.schedules import read_schedule
+from scheduler.validation.schedules import Against, read_schedule
 from scheduler.validation.times import read_instant
 
 
@@ -27,7 +27,8 @@ def read_preview(
     policies = DEFAULTS
     if request.HasField("policies"):
         policies = read_policies(request.policies, "policies", problems)
-    schedule = read_schedule(request.schedule, policies, created, "schedule", problems, limits)
+    against = Against(now=created, limits=limits)
+    schedule = read_schedule(request.schedule, policies, against, "schedule", problems)
     problems.found += late.found
     if schedule is None:
         return None

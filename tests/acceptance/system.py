@@ -129,6 +129,11 @@ class Receiver:
 # --- the services ---
 
 
+def itself(service: str) -> list[str]:
+    """As in production."""
+    return [sys.executable, "-P", "-m", service]
+
+
 @dataclass(slots=True, kw_only=True)
 class System:
     """The services of one keyspace, each as many times as a test likes."""
@@ -139,6 +144,8 @@ class System:
     running: dict[str, tuple[ServerProcess, int]] = field(default_factory=dict)
     own: dict[str, dict[str, str]] = field(default_factory=dict)
     """What single processes are told on top."""
+    command: Callable[[str], list[str]] = itself
+    """What starts a service."""
 
     def start(self, *names: str) -> None:
         """Starts `scanner`, `scanner-2`, …, and waits until all of them are ready."""
@@ -147,7 +154,7 @@ class System:
             port = free_port()
             process = start(
                 name,
-                [sys.executable, "-P", "-m", service],
+                self.command(service),
                 output=self._fresh_log(name),
                 environment={
                     **self.environment,
@@ -182,14 +189,14 @@ class System:
             process.process.wait(PATIENCE_S)
         return [process.process.returncode for process in stopped]
 
-    def tocsin(self, *arguments: str, expect: int = 0) -> str:
+    def tocsin(self, *arguments: str, expect: int = 0, patience_s: float = PATIENCE_S) -> str:
         """Runs the real command line; answers its output."""
         done = subprocess.run(
             [TOCSIN, *arguments],
             env={**os.environ, **self.environment},
             capture_output=True,
             text=True,
-            timeout=PATIENCE_S,
+            timeout=patience_s,
             check=False,
         )
         told = done.stdout + done.stderr

@@ -1,6 +1,6 @@
 """`python -m tests.chaos`: every scenario on a ring of servers, and their table. `make chaos`.
 
-The exit code is 0 if every promise was kept.
+The exit code is 0 if every promise was kept; with `--planted`, if the fault was found.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import redis
 from reminders.localstack.ring import SERVICE, Ring, ring
 from tests.chaos import scenes_cassandra, scenes_changes, scenes_processes, scenes_redis
 from tests.chaos.fleet import TWO_OF_EACH
+from tests.chaos.planted import PLANTED
 from tests.chaos.playing import SCENARIOS, Scenario, play, world
 from tests.chaos.report import Row, markdown
 from tests.chaos.stage import Progress
@@ -76,7 +77,10 @@ def main() -> int:
     parser.add_argument(
         "--patience", type=float, default=1.0, help="multiplies the bounds of time (busy machine)"
     )
+    parser.add_argument("--planted", choices=PLANTED, help="a fault that must be found")
     arguments = parser.parse_args()
+    if arguments.planted:
+        arguments.only = [PLANTED[arguments.planted].scenario]
     scenarios = chosen(arguments.only)
     if arguments.list or not scenarios:
         for one in chosen(()) if arguments.list else ():
@@ -92,7 +96,7 @@ def main() -> int:
     rows: list[Row] = []
     try:
         with ring(folder / "servers", progress=progress, hints=False) as servers:
-            rows += run(servers, folder, scenarios, progress, arguments.patience)
+            rows += run(servers, folder, scenarios, progress, arguments.patience, arguments.planted)
     except KeyboardInterrupt:
         say("interrupted")
     finally:
@@ -101,6 +105,10 @@ def main() -> int:
         else:
             say(f"logs are in {folder}")
     say(f"\n{markdown(rows)}")
+    if arguments.planted:
+        found = any(PLANTED[arguments.planted].found(row.verdict) for row in rows)
+        say(f"\n{arguments.planted}: {'found' if found else 'NOT FOUND'}")
+        return 0 if found else 1
     held = len(rows) == len(scenarios) and all(row.verdict.held for row in rows)
     if arguments.record and rows:
         record(rows, time.monotonic() - began, arguments.patience)
@@ -114,6 +122,7 @@ def run(
     scenarios: Sequence[Scenario],
     progress: Progress,
     patience: float,
+    fault: str | None,
 ) -> list[Row]:
     """One fleet for all of them."""
     logs = folder / "logs"
@@ -125,6 +134,7 @@ def run(
         progress,
         redis_url=lambda: master_url(servers),
         ring=servers,
+        fault=fault,
         cassandra_replication="3",
         settle_grace="20s",
     ) as stage:

@@ -11,7 +11,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from reminders.localstack import Endpoints
-from tests.acceptance.system import System, free_port, until
+from tests.acceptance.system import System, free_port, itself, until
+from tests.chaos import planted
 
 ONE_OF_EACH = ("scheduler", "scanner", "expander", "dispatcher")
 TWO_OF_EACH = tuple(name for one in ONE_OF_EACH for name in (one, f"{one}-2"))
@@ -104,9 +105,16 @@ class Fleet(Struct, kw_only=True):
 
 @contextmanager
 def fleet(
-    endpoints: Endpoints, folder: Path, names: tuple[str, ...], **settings: str
+    endpoints: Endpoints,
+    folder: Path,
+    names: tuple[str, ...],
+    *,
+    fault: str | None = None,
+    **settings: str,
 ) -> Iterator[Fleet]:
-    """A keyspace of its own; nothing runs yet. Stops what is left at the end."""
+    """A keyspace of its own; nothing runs yet. Stops what is left at the end. `fault`: one of
+    `planted`, in every service.
+    """
     system = System(
         endpoints=endpoints,
         folder=folder,
@@ -117,9 +125,11 @@ def fleet(
             "TOCSIN_REDIS_URL": endpoints.redis_url,
             "TOCSIN_ALLOW_LOOPBACK_HTTP": "true",
             **{f"TOCSIN_{name.upper()}": value for name, value in settings.items()},
+            **(planted.environment(fault) if fault else {}),
         },
+        command=planted.command if fault else itself,
     )
-    system.tocsin("migrate")
+    system.tocsin("migrate", patience_s=CALM_S)  # three nodes agree on each schema in seconds
     made = Fleet(
         system=system,
         names=names,

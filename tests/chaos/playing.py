@@ -56,16 +56,17 @@ def world(
     *,
     redis_url: Callable[[], str],
     ring: Ring | None = None,
+    fault: str | None = None,
     **settings: str,
 ) -> Iterator[World]:
-    """Everything runs. The servers are the caller's."""
+    """Everything runs. The servers are the caller's. `fault`: one of `planted`."""
     with ExitStack() as stack:
         backstage = stack.enter_context(Backstage())
         receiver = backstage.run(Receiver().start())
         stack.callback(lambda: backstage.run(receiver.close()))
         progress("migrating a new keyspace …")
         made = stack.enter_context(
-            fleet(endpoints, folder, tuple(names), shards=str(SHARDS), **settings)
+            fleet(endpoints, folder, tuple(names), fault=fault, shards=str(SHARDS), **settings)
         )
         witness = backstage.run(
             Witness.connect(endpoints.cassandra_hosts, made.keyspace, shards=SHARDS)

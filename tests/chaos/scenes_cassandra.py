@@ -9,6 +9,9 @@ from tests.chaos.playing import scenario
 from tests.chaos.stage import Stage
 
 QUORUM_LOST_S = 20.0
+HANGS_S = 15.0
+REFUSED_IN_S = 7.0
+"""A scheduler's limit of 5 s, and a busy machine."""
 ON_TIME_S = 2.0
 NOTICED_S = 90.0
 
@@ -62,6 +65,25 @@ def node_down(stage: Stage) -> None:
     _back(stage, one)
 
 
+@scenario("Cassandra: one node of three hangs for 15 s", ring=True, within_s=10)
+def node_hangs(stage: Stage) -> None:
+    """Nobody knows that it is down, so some requests go to it: they are asked of another as well.
+    Creates are answered, and everything rings.
+    """
+    stage.load(25)
+    stage.until_arrived(60)
+    _, _, three = _nodes(stage)
+    tries: list[bool] = []
+    began = time.time()
+    with stage.trouble("SIGSTOP of a Cassandra node", explains=False):
+        three.pause()
+        _try(stage, tries, began + HANGS_S)
+        three.resume()
+    stage.say(f"{len(tries)} creates, one after another")
+    stage.must(len(tries) > HANGS_S / 3 and all(tries), f"creates beside it: {tries}")
+    until(lambda: _creates(stage), "creates are answered again", NOTICED_S)
+
+
 @scenario("Cassandra: quorum lost for 20 s", ring=True)
 def quorum_lost(stage: Stage) -> None:
     """Two nodes hang: creates are refused, what is in the heap rings on time, settling waits."""
@@ -81,6 +103,10 @@ def quorum_lost(stage: Stage) -> None:
     refusals = stage.notes.refusals
     stage.must(
         set(refusals) == {"UNAVAILABLE"}, f"creates were not answered as unavailable: {refusals}"
+    )
+    stage.must(
+        stage.notes.slowest_refusal_s < REFUSED_IN_S,
+        f"a create was refused after {stage.notes.slowest_refusal_s:.1f} s",
     )
     stage.say(
         f"{len(refusals)} creates refused, the slowest in {stage.notes.slowest_refusal_s:.1f} s"

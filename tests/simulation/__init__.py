@@ -18,12 +18,15 @@
 ```
 
 `loop`, `process`          virtual time, hosts, processes that freeze and die.
+`reference`, `zonedata`    the servers' time, and the zone data of each host.
 `link`, `network`          the way of a call, and what can happen to it.
-`plan`, `generate`, `recipes`  what happens in a run. Each seed mixes other kinds of faults; recipes
-                           make two or three meet that do harm only together.
-`faults`, `clients`, `receivers`  who carries a plan out.
+`items`, `wishes`, `plan`  what may happen in a run; `generate` mixes other kinds of faults for each
+                           seed; `recipes`, `recipes_beside` make two or three meet that do harm
+                           only together (`draft`: a plan in the making).
+`faults`, `clients`, `operators`, `receivers`  who carries a plan out; `asking`: how.
 `world`, `run`, `patches`  puts it together. Patched are chance, machine time, log and metrics.
-`history`, `judge`, `checker`  what happened, and what of it breaks a promise.
+`history`, `judge`, `expected`, `checker`  what happened, what should have, and what of it breaks a
+                           promise.
 `shrink`, `__main__`       from a failing seed to the few items that it takes.
 `planted`                  faults in the code, each of which must be found: who guards the guards.
 
@@ -38,6 +41,10 @@ What is checked of each run:
 * the watermark passes only what is settled, and in the end everything is, no record is left
   changing, and no stream holds anything;
 * one key is one reminder, a retry is one row, a read shows what was answered before;
+* an update leaves the times as they are; a trigger that was acknowledged rings once, whoever
+  repeats the call, unless a change answered that it does not; a backfill rings what it named, no
+  change ending it, and nothing twice;
+* behind a walk with newer zone data what is ahead keeps its local time by them, and rings once;
 * no service ends by itself, and none logs what it holds for a bug.
 
 Use:

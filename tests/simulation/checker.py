@@ -1,52 +1,45 @@
 """Judges a run at its end: was every promise kept?
 
-What should have rung follows from the versions that the store took (`History.editions`) and from
-what each change answered. For each occurrence of a reminder:
-
-    must       a version promised it, and no change answered "not fired" about it
-    open       near a change's moment: both are right
-    forbidden  answered "not fired", and no later version promised it again
-
-`must` is satisfied by a delivery that was answered with success, or by a reason on record.
+`expected` says what should have rung. What must is satisfied by a delivery that was answered with
+success, or by a reason on record; what was answered "not fired" did not ring, and nothing rang that
+nobody planned.
 """
 
 from collections import defaultdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from msgspec import Struct, field
-from msgspec.structs import replace
-
 from reminders.delivery_key import delivery_key
-from reminders.lifecycle.occurrences import jittered, once, record_series
-from reminders.model.definition import Recurring
+from reminders.model.definition import Definition, LocalTime, Recurring
 from reminders.model.entry import DueEntry, Kind, Occurrence
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
-from reminders.model.record import Outcome, Record, Status
-from tests.simulation.history import BASE, Edition, Sending
+from reminders.model.record import Record
+from tests.simulation.expected import Expectations, Expected, shifts
+from tests.simulation.history import BASE, Sending
 from tests.simulation.process import MICROSECOND
+from tests.simulation.zonedata import OFFSET_S, ZONE
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-AFTERMATH_US = 20_000_000
-"""So long after a fault something that it caused may still happen."""
+AFTERMATH_US = 5_000_000
+"""A fault that was over for so long did no harm to what was sent for the first time then: half of
+the time for which a dispatcher keeps a job that it can't start."""
+LATEST_US = 60_000_000
+"""So long after a fault what it had kept from being settled is sent again at the latest: its jobs
+are taken over after 14 s, and the trailing scan comes by."""
 HARMLESS = ("stop", "drift")
 """Faults that are no reason to send anything twice."""
 ON_TIME = timedelta(seconds=1)
 """How late anything may be in a run without faults."""
+CLAIMED_BY_THEN = timedelta(seconds=2)
+"""So long after its time nothing is claimed that was planned for it and has been moved."""
 STOPPED = ("cancelled", "paused", "rescheduled")
 """Reasons of a delivery that was begun and given up because of a change."""
-ASKED_FOR = 64
-"""Occurrences of a rule that are computed at first."""
 
 
-class Expected(Struct):
-    """What a reminder's occurrences should have done, by id."""
-
-    must: dict[str, Occurrence] = field(default_factory=dict)
-    may: set[str] = field(default_factory=set)
-    not_fired: set[str] = field(default_factory=set)
+Route = tuple[str, str]
+"""A channel, and the subscriber of a topic."""
 
 
 class Checker:
@@ -56,7 +49,7 @@ class Checker:
         self._world = world
         self._history = world.history
         self._rest = rest
-        """What was due before must be settled."""
+        self._expectations = Expectations(world, rest)
         self._rows: dict[str, list[LedgerRow]] = {
             reminder_id: [cell.value for cell in cells.values() if cell.value is not None]
             for reminder_id, cells in world.network.store.ledger._reminders.items()
@@ -66,100 +59,18 @@ class Checker:
         """Adds to the history's violations."""
         known: set[str] = set()
         for reminder_id, editions in self._history.editions.items():
-            expected = self._expected(editions)
-            self._with_group(editions[0].record, expected)
+            expected = self._expectations.of(reminder_id)
             self._answered(reminder_id, expected)
-            record = editions[0].record
-            known |= self._rang(record, expected)
+            known |= self._rang(reminder_id, expected)
             if reminder_id in self._history.promises:
-                self._kept(record, expected)
+                self._kept(editions[0].record, expected)
+            self._triggers(reminder_id)
         for key, sendings in self._history.sendings.items():
             if key not in known:
                 self._broken("rang-unplanned", sendings[0], "no version planned it")
             self._repeats(sendings)
+        self._moved()
         self._at_rest()
-
-    # --- what should have rung --------------------------------------------------------------------
-
-    def _expected(self, editions: list[Edition]) -> Expected:
-        expected = Expected()
-        ended = [each for each in editions if each.ended]
-        for edition, following in zip(ended, [*ended[1:], None], strict=True):
-            if edition.record.status is Status.SCHEDULED:
-                vague = _vague(edition.record)
-                into = Expected() if vague else expected
-                self._of_edition(edition.record, following, into, counted=not vague)
-                if vague:
-                    expected.may |= into.must.keys() | into.may
-                    expected.not_fired |= into.not_fired
-        return expected
-
-    def _of_edition(
-        self, record: Record, following: Edition | None, expected: Expected, *, counted: bool
-    ) -> None:
-        occurrences = self._occurrences(record, counted=counted)
-        if record.version > 1 and _outcome(record).action == "resume":
-            # What is overdue then, the catch-up policy or the pause may have taken away.
-            overdue = [each for each in occurrences if each.fire_at <= record.updated_at]
-            expected.may |= {each.occurrence_id for each in overdue}
-            occurrences = occurrences[len(overdue) :]
-        if following is None:
-            self._in_force(occurrences, expected)
-        else:
-            self._until_changed(occurrences, following, expected)
-
-    def _with_group(self, record: Record, expected: Expected) -> None:
-        """What was cancelled with its group rings no more; around the call, both are right."""
-        end = self._history.group_ends.get(record.definition.group_id or "")
-        if end is None or (end.cancelled_at and record.created_at > end.cancelled_at):
-            return
-        asked_at = BASE + MICROSECOND * end.asked_us
-        for name, each in list(expected.must.items()):
-            if end.answered_us and each.fire_at > BASE + MICROSECOND * end.answered_us:
-                del expected.must[name]
-                expected.not_fired.add(name)
-            elif each.fire_at > asked_at or self._history.troubles:
-                del expected.must[name]
-                expected.may.add(name)
-
-    def _in_force(self, occurrences: list[Occurrence], expected: Expected) -> None:
-        for each in occurrences:
-            if each.fire_at < self._rest:
-                expected.must[each.occurrence_id] = each
-            else:
-                expected.may.add(each.occurrence_id)
-
-    def _until_changed(
-        self, occurrences: list[Occurrence], following: Edition, expected: Expected
-    ) -> None:
-        outcome = _outcome(following.record)
-        fired = {answer.occurrence_id: answer.was_fired for answer in outcome.answers}
-        last = max((answer.planned_at for answer in outcome.answers), default=None)
-        changed_at = BASE + MICROSECOND * following.at_us
-        for each in occurrences:
-            name = each.occurrence_id
-            if fired.get(name) is False:
-                expected.not_fired.add(name)
-                expected.must.pop(name, None)
-            elif fired.get(name) or (last is not None and each.planned_at < last):
-                expected.must[name] = each
-            elif each.fire_at <= changed_at:
-                expected.may.add(name)  # settled by then, so nobody was asked about it
-
-    def _occurrences(self, record: Record, *, counted: bool) -> list[Occurrence]:
-        schedule = record.definition.schedule
-        if not isinstance(schedule, Recurring):
-            return once(record)
-        if not counted:
-            endless = replace(schedule, max_occurrences=None)
-            record = replace(record, definition=replace(record.definition, schedule=endless))
-        series, asked_for = record_series(record), ASKED_FOR
-        first = series.first_after(record.updated_at)
-        while True:
-            planned = series.next(first, asked_for)
-            if len(planned) < asked_for or planned[-1].instant > self._rest:
-                return jittered(record, planned, None)
-            asked_for *= 4
 
     def _answered(self, reminder_id: str, expected: Expected) -> None:
         """What the callers heard must be what was recorded."""
@@ -180,30 +91,56 @@ class Checker:
 
     # --- what rang --------------------------------------------------------------------------------
 
-    def _rang(self, record: Record, expected: Expected) -> set[str]:
+    def _routes(self, reminder_id: str) -> list[set[Route]]:
+        """Of each version."""
+        return [
+            self._routes_of(edition.record.definition)
+            for edition in self._history.editions[reminder_id]
+        ]
+
+    def _routes_of(self, definition: Definition) -> set[Route]:
+        if definition.topic_id:
+            subscribers = self._history.subscribers[definition.topic_id]
+            return {("webhook", subscriber_id) for subscriber_id in subscribers}
+        return {(channel.channel_id, "") for channel in definition.channels}
+
+    def _rang(self, reminder_id: str, expected: Expected) -> set[str]:
         """The keys that may be on record for it."""
-        allowed = expected.must.keys() | expected.may
-        channels = record.definition.channels
+        allowed = expected.allowed
+        routes = sorted(set().union(*self._routes(reminder_id)))
         keys = set()
         for name in allowed | expected.not_fired:
-            for channel in channels:
-                key = delivery_key(record.reminder_id, name, channel.channel_id)
+            for route in routes:
+                key = delivery_key(reminder_id, name, *route)
                 keys.add(key)
                 if name not in allowed and key in self._history.sendings:
                     self._broken("rang-though-not-fired", self._history.sendings[key][0], name)
         return keys
 
+    def _triggers(self, reminder_id: str) -> None:
+        """Each rang once, whoever repeated the call."""
+        rang = {
+            sendings[0].occurrence_id
+            for sendings in self._history.sendings.values()
+            if sendings[0].reminder_id == reminder_id
+        } & self._history.triggered.get(reminder_id, {}).keys()
+        if len(rang) > self._history.asked_triggers[reminder_id]:
+            self._world.broken("triggered-twice", f"{reminder_id}: {sorted(rang)}", reminder_id)
+
     def _kept(self, record: Record, expected: Expected) -> None:
+        routes = sorted(set.intersection(*self._routes(record.reminder_id)))
         for each in expected.must.values():
-            for channel in record.definition.channels:
-                key = delivery_key(record.reminder_id, each.occurrence_id, channel.channel_id)
+            again = each.occurrence_id in expected.asked_again
+            for route in routes:
+                key = delivery_key(record.reminder_id, each.occurrence_id, *route)
                 sendings = self._history.sendings.get(key, [])
                 if any(s.arrived and s.answered == 200 for s in sendings):
-                    self._on_time(max(each.fire_at, record.created_at), sendings[0])
-                elif not self._excused(record, each, channel.channel_id, sendings):
+                    if not again:
+                        self._on_time(max(each.fire_at, record.created_at), sendings[0])
+                elif not self._excused(record, each, route[0], sendings, again=again):
                     self._world.broken(
                         "lost",
-                        f"{record.reminder_id} {each.occurrence_id} for {channel.channel_id}, "
+                        f"{record.reminder_id} {each.occurrence_id} for {route}, "
                         f"due {each.fire_at}, {len(sendings)} attempts",
                         record.reminder_id,
                     )
@@ -215,15 +152,21 @@ class Checker:
             self._broken("late-without-cause", first, f"{late_by} late")
 
     def _excused(
-        self, record: Record, occurrence: Occurrence, channel_id: str, sendings: list[Sending]
+        self,
+        record: Record,
+        occurrence: Occurrence,
+        channel_id: str,
+        sendings: list[Sending],
+        *,
+        again: bool,
     ) -> bool:
-        """Whether a reason is on record."""
+        """Whether a reason is on record. `again`: it was asked for because it had been skipped."""
         rule = any(
             isinstance(edition.record.definition.schedule, Recurring)
             for edition in self._history.editions[record.reminder_id]
         )
         for row in self._rows.get(record.reminder_id, []):
-            if row.ended is OccurrenceStatus.SKIPPED and rule:
+            if row.ended is OccurrenceStatus.SKIPPED and rule and not again:
                 through = (row.skipped_through or row.occurrence).planned_at
                 if row.occurrence.planned_at <= occurrence.planned_at <= through:
                     return row.reason == "paused" or bool(self._history.troubles)
@@ -249,6 +192,22 @@ class Checker:
             for entry in self._world.judge.entries()
         )
 
+    # --- newer zone data ----------------------------------------------------------------------
+
+    def _moved(self) -> None:
+        """Behind a walk that was through, local times are kept by the newer data."""
+        walked_at = BASE + MICROSECOND * min(self._history.walks_us, default=0) + CLAIMED_BY_THEN
+        newer_s = max(shifts(self._world.plan), key=abs)
+        for sendings in self._history.sendings.values() if self._history.walks_us else ():
+            first = sendings[0]
+            promise = self._history.promises.get(first.reminder_id)
+            if promise is None or not _by_the_clock(promise.record, first):
+                continue
+            local = datetime.strptime(first.occurrence_id, "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+            instants = [local - timedelta(seconds=OFFSET_S + each) for each in (0, newer_s)]
+            if min(instants) > walked_at and first.fire_at != instants[1]:
+                self._broken("not-moved", first, f"promised for {first.fire_at}")
+
     # --- repeats ----------------------------------------------------------------------------------
 
     def _repeats(self, sendings: list[Sending]) -> None:
@@ -270,7 +229,7 @@ class Checker:
         noticing that others did, or made everybody forget it.
         """
         return any(
-            trouble.start_us <= again.at_us
+            trouble.start_us <= again.at_us <= trouble.end_us + LATEST_US
             and trouble.end_us + AFTERMATH_US >= first.at_us
             and trouble.what not in HARMLESS
             and any(name.startswith(trouble.process) for name in before)
@@ -302,7 +261,10 @@ class Checker:
             assert leg is not None
             assert entries[0].occurrence is not None
             key = delivery_key(
-                entries[0].reminder_id, entries[0].occurrence.occurrence_id, leg.channel_id
+                entries[0].reminder_id,
+                entries[0].occurrence.occurrence_id,
+                leg.channel_id,
+                leg.target,
             )
             sendings = self._history.sendings.get(key, [])
             made = sum(sending.attempt == leg.attempt - 1 for sending in sendings)
@@ -321,20 +283,8 @@ class Checker:
         )
 
 
-def _vague(record: Record) -> bool:
-    """Whether nobody here knows which occurrences of a version remain.
-
-    What a pause swallowed is not counted. And where Redis had lost its data, what lay ahead counts
-    as fired by then: the new rule begins after it.
-    """
-    if record.version == 1:
-        return False
-    outcome, schedule = _outcome(record), record.definition.schedule
-    if isinstance(schedule, Recurring) and schedule.max_occurrences and outcome.action == "resume":
-        return True
-    return any(each.was_fired and each.planned_at > record.updated_at for each in outcome.answers)
-
-
-def _outcome(record: Record) -> Outcome:
-    """Of the change that made this version."""
-    return next(each for each in record.outcomes if each.version == record.version)
+def _by_the_clock(record: Record, sending: Sending) -> bool:
+    """Whether an occurrence was promised by the clocks of the zone whose data changes."""
+    schedule = record.definition.schedule
+    of_zone = isinstance(schedule, LocalTime | Recurring) and schedule.zone == ZONE
+    return of_zone and not sending.occurrence_id.endswith("Z")

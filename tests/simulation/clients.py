@@ -1,55 +1,58 @@
 """The people who set reminders: they ask a scheduler, and ask another one if it does not answer."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from reminders.errors import (
-    AlreadyEnded,
-    AlreadyFired,
-    CoordinationUnavailable,
-    NotFound,
-    TocsinError,
-)
+from msgspec.structs import replace
+
+from reminders.errors import NotFound, TocsinError
 from reminders.lifecycle import Call, Changed, Created, CreateRequest, Reminders
 from reminders.model.definition import (
     At,
     CatchUp,
     Channel,
     Definition,
+    LocalTime,
     Policies,
     Recurring,
     Schedule,
     Webhook,
 )
 from reminders.model.record import Status
+from tests.simulation.asking import TRIES, Ask, insist
 from tests.simulation.history import Answer, GroupEnd, Promise
-from tests.simulation.plan import Cancel, CancelGroup, Create, Get, Reschedule, Silence, Wake
-from tests.simulation.process import Process
+from tests.simulation.subscribing import NAMESPACE
+from tests.simulation.wishes import (
+    Cancel,
+    CancelGroup,
+    Create,
+    Get,
+    Reschedule,
+    Silence,
+    Update,
+    Wake,
+)
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-NAMESPACE = "sim"
-TRIES = 6
-PATIENCE_S = 20.0
-"""How long a client waits for an answer."""
-AGAIN_S = 2.0
 MS = timedelta(milliseconds=1)
+HOURS = "0,1"
+"""In which all runs are, by the clocks of `zonedata.ZONE`."""
 
-Operation = Create | Cancel | Reschedule | Get | CancelGroup | Silence | Wake
-Ask = Callable[[Reminders], Awaitable[Any]]
+Change = Cancel | Reschedule | Silence | Wake | Update
+Wish = Change | Create | Get | CancelGroup
 
 
 class Clients:
     """All of them."""
 
     def __init__(self, world: "World", base: datetime) -> None:
-        self._world = world
+        self.world = world
         self._base = base
-        self._ids: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
         """Reminder ids by the names in the plan."""
         self._does: dict[type, Callable[[Any], Coroutine[Any, Any, None]]] = {
             Create: self._create,
@@ -58,19 +61,20 @@ class Clients:
             CancelGroup: self._cancel_group,
             Silence: self._silence,
             Wake: self._wake,
+            Update: self._update,
             Get: self._get,
         }
 
-    def do(self, item: Operation) -> None:
+    def do(self, item: Wish) -> None:
         """Begins to; what comes of it is in the history."""
         work = self._does[type(item)](item)
-        task = self._world.loop.create_task(work, name=f"client-{item.at}")
-        self._world.clients.append(task)
+        task = self.world.loop.create_task(work, name=f"client-{item.at}")
+        self.world.clients.append(task)
 
     def cancel_endless(self) -> None:
         """Whoever has a rule without an end gives it up."""
-        now_ms = self._world.loop.now_us // 1000
-        for reminder_id, editions in self._world.history.editions.items():
+        now_ms = self.world.loop.now_us // 1000
+        for reminder_id, editions in self.world.history.editions.items():
             record = editions[-1].record
             schedule = record.definition.schedule
             if (
@@ -78,7 +82,7 @@ class Clients:
                 and isinstance(schedule, Recurring)
                 and schedule.max_occurrences is None
             ):
-                self._ids[reminder_id] = reminder_id
+                self.ids[reminder_id] = reminder_id
                 self.do(Cancel(at=now_ms, target=reminder_id))
 
     # --- what they want ---------------------------------------------------------------------------
@@ -87,12 +91,11 @@ class Clients:
         request = CreateRequest(
             namespace=NAMESPACE,
             definition=Definition(
-                user_id="ann",
+                user_id="" if item.topic else "ann",
+                topic_id=item.topic,
                 schedule=self._schedule(item),
                 policies=Policies(catch_up=CatchUp(item.catch_up)),
-                channels=tuple(
-                    Channel(channel_id=name, target=Webhook(url=name)) for name in item.channels
-                ),
+                channels=() if item.topic else _channels(item.channels),
                 dedup_key=item.name if item.keyed else None,
                 group_id=item.group or None,
             ),
@@ -104,7 +107,8 @@ class Clients:
                 raise result
             return result
 
-        created = await self._insist(
+        created = await insist(
+            self.world,
             item.name,
             item.via,
             ask,
@@ -114,18 +118,18 @@ class Clients:
         if not isinstance(created, Created):
             return
         record = created.view.record
-        known = self._ids.setdefault(item.name, record.reminder_id)
+        known = self.ids.setdefault(item.name, record.reminder_id)
         if known != record.reminder_id:
-            self._world.broken("two-for-one-key", f"{item.name}: {known}, {record.reminder_id}")
+            self.world.broken("two-for-one-key", f"{item.name}: {known}, {record.reminder_id}")
         if record.version == 1:
-            promise = Promise(at_us=self._world.loop.now_us, name=item.name, record=record)
-            self._world.history.promises.setdefault(record.reminder_id, promise)
+            promise = Promise(at_us=self.world.loop.now_us, name=item.name, record=record)
+            self.world.history.promises.setdefault(record.reminder_id, promise)
 
     async def _cancel(self, item: Cancel) -> None:
         async def ask(reminders: Reminders) -> Changed:
             return await reminders.cancel(
                 NAMESPACE,
-                self._ids[item.target],
+                self.ids[item.target],
                 expected_version=None,
                 request_id=f"x{item.target}-{item.at}",
             )
@@ -136,7 +140,7 @@ class Clients:
         async def ask(reminders: Reminders) -> Changed:
             return await reminders.reschedule(
                 NAMESPACE,
-                self._ids[item.target],
+                self.ids[item.target],
                 self._schedule(item),
                 expected_version=None,
                 request_id=f"r{item.target}-{item.at}",
@@ -156,10 +160,25 @@ class Clients:
 
         await self._change(item, ask, "resume")
 
-    def _call(self, item: Silence | Wake) -> Call:
+    async def _update(self, item: Update) -> None:
+        async def ask(reminders: Reminders) -> Changed:
+            return await reminders.update(
+                self._call(item), edit, content=repr(item).encode(), reschedules=False
+            )
+
+        def edit(old: Definition) -> Definition:
+            policies = old.policies
+            if item.catch_up:
+                policies = replace(policies, catch_up=CatchUp(item.catch_up))
+            channels = _channels(item.channels) if item.channels else old.channels
+            return replace(old, policies=policies, channels=channels)
+
+        await self._change(item, ask, "update")
+
+    def _call(self, item: Silence | Wake | Update) -> Call:
         return Call(
             namespace=NAMESPACE,
-            reminder_id=self._ids[item.target],
+            reminder_id=self.ids[item.target],
             request_id=f"{type(item).__name__}-{item.target}-{item.at}",
         )
 
@@ -167,106 +186,78 @@ class Clients:
         async def ask(reminders: Reminders) -> datetime:
             return await reminders.cancel_group(NAMESPACE, item.group)
 
-        ends, asked_us = self._world.history.group_ends, self._world.loop.now_us
+        ends, asked_us = self.world.history.group_ends, self.world.loop.now_us
         ends[item.group] = GroupEnd(asked_us=asked_us, answered_us=None)
-        cancelled_at = await self._insist(item.group, item.via, ask)
+        cancelled_at = await insist(self.world, item.group, item.via, ask)
         if isinstance(cancelled_at, datetime):
             ends[item.group] = GroupEnd(
-                asked_us=asked_us, answered_us=self._world.loop.now_us, cancelled_at=cancelled_at
+                asked_us=asked_us, answered_us=self.world.loop.now_us, cancelled_at=cancelled_at
             )
 
-    async def _change(
-        self, item: Cancel | Reschedule | Silence | Wake, ask: Ask, action: str
-    ) -> None:
-        if item.target not in self._ids:
+    async def _change(self, item: Change, ask: Ask, action: str) -> None:
+        if item.target not in self.ids:
             return
         tries = 1 if getattr(item, "once", False) else TRIES
-        changed = await self._insist(item.target, item.via, ask, tries=tries)
+        changed = await insist(self.world, item.target, item.via, ask, tries=tries)
         if isinstance(changed, Changed):
             answer = Answer(
-                at_us=self._world.loop.now_us,
-                reminder_id=self._ids[item.target],
+                at_us=self.world.loop.now_us,
+                reminder_id=self.ids[item.target],
                 action=action,
                 version=changed.view.record.version,
                 applied=True,
                 answers=changed.answers,
             )
-            self._world.history.answers.append(answer)
-            self._world.tell("client", f"{action} {item.target}: {_words(answer)}")
+            self.world.history.answers.append(answer)
+            self.world.tell("client", f"{action} {item.target}: {_words(answer)}")
 
     async def _get(self, item: Get) -> None:
-        if item.target not in self._ids:
+        if item.target not in self.ids:
             return
-        reminder_id = self._ids[item.target]
+        reminder_id = self.ids[item.target]
 
         async def ask(reminders: Reminders) -> Any:
             return await reminders.get(NAMESPACE, reminder_id)
 
-        answered = [a.version for a in self._world.history.answers if a.reminder_id == reminder_id]
-        view = await self._insist(item.target, item.via, ask)
+        answered = [a.version for a in self.world.history.answers if a.reminder_id == reminder_id]
+        view = await insist(self.world, item.target, item.via, ask)
         if isinstance(view, NotFound):
-            self._world.broken("not-found", f"{item.target} was acknowledged", reminder_id)
+            self.world.broken("not-found", f"{item.target} was acknowledged", reminder_id)
         elif not isinstance(view, TocsinError) and view.record.version < max(answered, default=1):
-            self._world.broken(
+            self.world.broken(
                 "read-back-in-time", f"{item.target} at {view.record.version}", reminder_id
             )
 
     def _schedule(self, item: Create | Reschedule) -> Schedule:
         at = self._base + item.rings * MS
+        local = at.astimezone(ZoneInfo(item.zone)).replace(tzinfo=None, microsecond=0)
+        wall = isinstance(item, Create) and item.wall
+        if not item.every_s and wall:
+            return LocalTime(
+                time=local.time().isoformat(), date=local.date().isoformat(), zone=item.zone
+            )
         if not item.every_s:
             return At(instant=at)
         return Recurring(
-            rrule=f"FREQ=SECONDLY;INTERVAL={item.every_s}",
-            start_local=at.astimezone(ZoneInfo(item.zone)).replace(tzinfo=None, microsecond=0),
+            rrule=_by_the_clock(item.every_s) if wall else _by_elapsed_time(item.every_s),
+            start_local=local,
             zone=item.zone,
             max_occurrences=item.count or None,
         )
 
-    # --- asking -----------------------------------------------------------------------------------
 
-    async def _insist(
-        self, what: str, via: int, ask: Ask, *, tries: int = TRIES, patience_s: float = PATIENCE_S
-    ) -> Any:
-        """The answer, or the error that is one; None if nobody answered."""
-        for number in range(tries):
-            if number:
-                await asyncio.sleep(AGAIN_S)
-            try:
-                async with asyncio.timeout(patience_s):
-                    return await self._ask(via + number, ask)
-            except (AlreadyFired, AlreadyEnded, NotFound) as error:
-                self._world.tell("client", f"{what}: {error!r}")
-                return error
-            except (TimeoutError, TocsinError) as error:
-                self._world.tell("client", f"{what}: {error!r}")
-        return None
-
-    async def _ask(self, via: int, ask: Ask) -> Any:
-        """One scheduler. A process that dies or stands still does not answer."""
-        world = self._world
-        name = f"scheduler-{via % world.plan.instances}"
-        process, reminders = world.processes.get(name), world.reminders.get(name)
-        if process is None or reminders is None:
-            raise CoordinationUnavailable(operation=f"reach {name}")
-        answer = world.loop.create_future()
-        process.spawn(_tell(answer, ask, reminders, process), "call")
-        return await answer
+def _channels(names: tuple[str, ...]) -> tuple[Channel, ...]:
+    return tuple(Channel(channel_id=name, target=Webhook(url=name)) for name in names)
 
 
-async def _tell(
-    answer: "asyncio.Future[Any]", ask: Ask, reminders: Reminders, process: Process
-) -> None:
-    try:
-        result: Any = await ask(reminders)
-    except TocsinError as error:
-        if not answer.done():
-            answer.set_exception(error)
-    except asyncio.CancelledError:
-        if not answer.done():
-            answer.set_exception(CoordinationUnavailable(operation=f"keep {process!r} alive"))
-    else:
-        if not answer.done() and process.alive:
-            answer.set_result(result)
+def _by_elapsed_time(every_s: int) -> str:
+    return f"FREQ=SECONDLY;INTERVAL={every_s}"
+
+
+def _by_the_clock(every_s: int) -> str:
+    minutes = ",".join(map(str, range(60)))
+    seconds = ",".join(map(str, range(0, 60, every_s)))
+    return f"FREQ=DAILY;BYHOUR={HOURS};BYMINUTE={minutes};BYSECOND={seconds}"
 
 
 def _words(answer: Answer) -> str:

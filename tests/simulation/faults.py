@@ -6,26 +6,35 @@ from typing import TYPE_CHECKING, Any
 from reminders.memory.coordination import Data
 from tests.simulation.clients import Clients
 from tests.simulation.link import MS
+from tests.simulation.operators import Operators
 from tests.simulation.plan import (
     AnyItem,
-    Cancel,
-    CancelGroup,
     Crash,
-    Create,
     Cut,
     Drift,
     FailOver,
     Flush,
-    Get,
     Interference,
     Pause,
     Plan,
     Receiver,
-    Reschedule,
-    Silence,
     Slow,
     Stop,
     Trim,
+)
+from tests.simulation.wishes import (
+    Backfill,
+    Cancel,
+    CancelGroup,
+    Create,
+    Get,
+    NewZoneData,
+    Recompute,
+    Reschedule,
+    Silence,
+    Subscribe,
+    Trigger,
+    Update,
     Wake,
 )
 
@@ -40,8 +49,8 @@ class Faults:
     """Carries out a plan, and heals everything at its end."""
 
     def __init__(self, world: "World", clients: Clients) -> None:
+        operators = Operators(world, clients.ids)
         self._world = world
-        self._clients = clients
         self._replicas: dict[FailOver, Data] = {}
         self._does: dict[type, Callable[[Any], None]] = {
             Create: clients.do,
@@ -49,6 +58,12 @@ class Faults:
             Reschedule: clients.do,
             Get: clients.do,
             CancelGroup: clients.do,
+            Update: clients.do,
+            Trigger: operators.do,
+            Backfill: operators.do,
+            Recompute: operators.do,
+            Subscribe: self._subscribe,
+            NewZoneData: self._new_zone_data,
             Silence: clients.do,
             Wake: clients.do,
             Crash: self._crash,
@@ -108,6 +123,16 @@ class Faults:
         for process in self._world.named(item.process):
             self._world.trouble("pause", item.for_ * MS, process.name)
             process.freeze(item.for_ * MS)
+
+    def _subscribe(self, item: Subscribe) -> None:
+        """All at once, long before."""
+        self._world.subscribe(item.topic, item.count)
+
+    def _new_zone_data(self, item: NewZoneData) -> None:
+        """Installed everywhere at once; each process computes with it when it has started again."""
+        for host in self._world.hosts.values():
+            host.zone_shift_s = item.shift_s
+        self._world.trouble("new zone data", 0)
 
     def _drift(self, item: Drift) -> None:
         host = self._world.hosts.get(item.process)

@@ -7,28 +7,24 @@ what each can do. `recipes` holds those that need several things to meet.
 import random
 from collections.abc import Callable
 
+from tests.simulation.draft import Draft
 from tests.simulation.plan import (
     AnyItem,
-    Cancel,
     Crash,
-    Create,
     Cut,
     Drift,
     FailOver,
     Flush,
-    Get,
     Interference,
     Pause,
     Plan,
     Receiver,
-    Reschedule,
-    Silence,
     Slow,
     Stop,
     Trim,
-    Wake,
 )
-from tests.simulation.recipes import RECIPES, Draft
+from tests.simulation.recipes import RECIPES
+from tests.simulation.wishes import Cancel, Create, Get, Reschedule, Silence, Trigger, Update, Wake
 
 RECEIVERS = ("inbox", "phone", "desk", "hook")
 SERVICES = ("scheduler", "scanner", "dispatcher", "expander")
@@ -105,7 +101,7 @@ def _change(draft: Draft, name: str, rings: int) -> None:
     kind = rng.random()
     if kind < 0.4:
         draft.add(Cancel(at=when, target=name, via=via))
-    elif kind < 0.8:
+    elif kind < 0.7:
         rule = rng.random() < 0.2
         draft.add(
             Reschedule(
@@ -117,6 +113,10 @@ def _change(draft: Draft, name: str, rings: int) -> None:
                 count=3 if rule else 0,
             )
         )
+    elif kind < 0.76:
+        draft.add(Update(at=when, target=name, via=via, catch_up=rng.choice(("", "all"))))
+    elif kind < 0.82:
+        draft.add(Trigger(at=when, target=name, via=via))
     elif kind < 0.88:
         draft.add(Get(at=when, target=name, via=via))
     else:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 from msgspec import Struct
 
+from reminders.model.entry import Occurrence
 from reminders.model.record import OccurrenceAnswer, Record
 
 BASE = datetime(2026, 3, 28, 23, 58, tzinfo=UTC)
@@ -28,6 +29,27 @@ class Answer(Struct, frozen=True, kw_only=True):
     version: int
     applied: bool
     answers: tuple[OccurrenceAnswer, ...]
+
+
+class Triggered(Struct, frozen=True, kw_only=True):
+    """A trigger that was acknowledged."""
+
+    reminder_id: str
+    occurrence_id: str
+
+
+class Refilled(Struct, frozen=True, kw_only=True):
+    """A backfill that somebody asked for."""
+
+    reminder_id: str
+    asked_us: int
+    start: datetime
+    before: datetime | None
+    """None: until it is asked for."""
+    answered_us: int | None = None
+    """None: nobody was told."""
+    named: tuple[Occurrence, ...] = ()
+    """What it said that it rings, in order; not all if these are many."""
 
 
 class GroupEnd(Struct, frozen=True, kw_only=True):
@@ -61,6 +83,8 @@ class Sending(Struct, kw_only=True):
     occurrence_id: str
     fire_at: datetime
     channel_id: str
+    target: str
+    """The subscriber of a topic; empty for a user's."""
     attempt: int
     arrived: bool = False
     answered: int = 0
@@ -99,6 +123,18 @@ class History:
         self.promises: dict[str, Promise] = {}
         """By reminder id."""
         self.answers: list[Answer] = []
+        self.subscribers: dict[str, tuple[str, ...]] = {}
+        """Ids, by topic."""
+        self.triggers: list[Triggered] = []
+        self.asked_triggers: dict[str, int] = defaultdict(int)
+        """So many were asked for, by reminder id."""
+        self.triggered: dict[str, dict[str, Occurrence]] = defaultdict(dict)
+        """What triggers wrote, acknowledged or not, by reminder and occurrence id."""
+        self.backfills: list[Refilled] = []
+        self.backfilled: dict[str, dict[str, Occurrence]] = defaultdict(dict)
+        """What backfills wrote, in the same way."""
+        self.walks_us: list[int] = []
+        """When a walk that moves by newer zone data was through, with all processes having it."""
         self.group_ends: dict[str, GroupEnd] = {}
         self.editions: dict[str, list[Edition]] = defaultdict(list)
         """By reminder id, oldest first."""

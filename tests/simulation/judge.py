@@ -13,14 +13,16 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from reminders.lifecycle.recomputing import DATA_CHANGED
 from reminders.model.codec import decode_entry
-from reminders.model.entry import DueEntry, EntryState, Fate, Kind
-from reminders.model.ledger import DeliveryStatus, OccurrenceStatus
+from reminders.model.entry import DueEntry, EntryState, Fate, Kind, Origin
+from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import Record
 from reminders.ports import ClaimAnswer, Job, LeaseAnswer
 from tests.simulation.history import Edition, Sending
-from tests.simulation.link import Call
+from tests.simulation.link import Call, at_once
 from tests.simulation.process import Process
+from tests.simulation.subscribing import part_for, part_of
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 DELIVERED = (DeliveryStatus.DELIVERED, DeliveryStatus.CONFIRMED)
 LATE = timedelta(seconds=29)
 """Nothing is skipped before it is so late, by whatever clock."""
+TAKEN_AWAY = ("paused", DATA_CHANGED)
+"""What is skipped for these reasons need not be late."""
 QUIET = ("time", "ping", "leases.renew", "leases.beat", "jobs.lengths", "due.counts", "due.slice")
 """Calls that would fill a trace and tell nothing."""
 IDS = re.compile(r"entry_id='([^']+)'|Fate\.(\w+)|ClaimAnswer\.(\w+)")
@@ -56,6 +60,7 @@ class Judge:
         after["jobs.read"] = after["jobs.reclaim"] = self._gave
         after["ledger.write"] = self._recorded
         after["records.create"] = self._created
+        after["records.add_live"] = after["due.put"] = self._wrote
         after["records.begin"] = self._begun
         after["records.end"] = self._ended
         after["progress.advance"] = self._advanced
@@ -90,8 +95,7 @@ class Judge:
         for job in call.result:
             entry = decode_entry(job.raw)
             if entry.occurrence is not None:
-                name = f"{entry.reminder_id}.{entry.occurrence.occurrence_id}"
-                self._given[repr(call.process), name] = now_us
+                self._given[repr(call.process), part_of(entry)] = now_us
 
     def _settled_first(self, call: Call) -> None:
         for entry, state in self._states(call.arguments[0]):
@@ -118,7 +122,7 @@ class Judge:
 
     def sending(self, process: Process, sending: Sending) -> None:
         """An attempt begins."""
-        name = f"{sending.reminder_id}.{sending.occurrence_id}"
+        name = part_for(sending.reminder_id, sending.occurrence_id, sending.target)
         sending.given_us = self._given.get((repr(process), name), sending.at_us)
         self._world.history.sendings[sending.key].append(sending)
         if sending.fire_at > sending.at:
@@ -129,13 +133,20 @@ class Judge:
 
     def _recorded(self, call: Call) -> None:
         for row in call.arguments[0]:
-            if row.delivery in DELIVERED:
+            if row.delivery in DELIVERED and self._stands(row):
                 self.settled_us.setdefault(row.delivery_key, self._world.loop.now_us)
-            elif row.ended is OccurrenceStatus.SKIPPED and row.reason != "paused":
+            elif row.ended is OccurrenceStatus.SKIPPED and row.reason not in TAKEN_AWAY:
                 late_by = self._world.reference_now() - row.occurrence.fire_at
                 if late_by < LATE:
                     what = f"{row.reminder_id} {row.occurrence.occurrence_id} {row.reason}"
                     self._world.broken("skipped-in-time", what, row.reminder_id)
+
+    def _stands(self, row: LedgerRow) -> bool:
+        """Whether the ledger says so now: what is written late has the stamp of when it was, and
+        another attempt may have begun since.
+        """
+        stands = at_once(self._network.store.ledger.read(*row.place))
+        return stands is not None and stands.delivery in DELIVERED
 
     # --- records ----------------------------------------------------------------------------------
 
@@ -158,6 +169,15 @@ class Judge:
     def _note(self, record: Record, *, ended: bool) -> None:
         edition = Edition(at_us=self._world.loop.now_us, record=record, ended=ended)
         self._world.history.editions[record.reminder_id].append(edition)
+
+    def _wrote(self, call: Call) -> None:
+        """Notes what is beside the schedule."""
+        history = self._world.history
+        into = {Origin.TRIGGER: history.triggered, Origin.BACKFILL: history.backfilled}
+        for entry in call.arguments[0]:
+            if entry.occurrence is not None and entry.occurrence.origin in into:
+                known = into[entry.occurrence.origin][entry.reminder_id]
+                known[entry.occurrence.occurrence_id] = entry.occurrence
 
     # --- the watermark ----------------------------------------------------------------------------
 

@@ -1,4 +1,5 @@
-"""What is set aside in the code under test for a run: chance, machine time, metrics, the log.
+"""What is set aside in the code under test for a run: chance, machine time, metrics, the log; and
+the size of a page of a fan-out.
 
 Nothing of the protocol is among it.
 """
@@ -15,6 +16,7 @@ from uuid import UUID
 import dispatcher.destinations
 import dispatcher.leg
 import dispatcher.service
+import dispatcher.stretch
 import expander.service
 import reminders.coordination.clock
 import reminders.reminder_id
@@ -24,6 +26,8 @@ from tests.simulation.process import HostTime
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+PAGE = 3
+"""Subscribers of one page: small crowds have several pages, too."""
 UNEXPECTED = "exception"
 """The level at which the services log what they hold for bugs."""
 
@@ -106,21 +110,15 @@ def tamed(world: "World") -> Iterator[None]:
     def uuid4() -> UUID:
         return UUID(bytes=rng.randbytes(16))
 
-    defaults = dispatcher.destinations.Destinations.__init__.__kwdefaults__ or {}
     with replaced(
         *((module, "log", log) for module in modules() if hasattr(module, "log")),
         (reminders.reminder_id, "token_bytes", rng.randbytes),
         (scanner.service, "uuid4", uuid4),
         (expander.service, "uuid4", uuid4),
+        (dispatcher.stretch, "PAGE", PAGE),
         (scanner.service, "Metrics", Nothing),
         (dispatcher.service, "Reporter", Nothing),
         (expander.service, "metrics", NOTHING),
         (reminders.coordination.clock, "time", time),
-        (dispatcher.leg, "time", time),
-        (
-            dispatcher.destinations.Destinations.__init__,
-            "__kwdefaults__",
-            {**defaults, "seconds": time.monotonic},
-        ),
     ):
         yield

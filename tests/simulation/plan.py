@@ -6,103 +6,28 @@ prefix such as `scanner` or `` (all) will do. Calls are named as in `link`: `due
 """
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 import msgspec
 from msgspec import Struct
 
+from tests.simulation.items import Item
+from tests.simulation.wishes import (
+    Backfill,
+    Cancel,
+    CancelGroup,
+    Create,
+    Get,
+    NewZoneData,
+    Recompute,
+    Reschedule,
+    Silence,
+    Subscribe,
+    Trigger,
+    Update,
+    Wake,
+)
+
 MINUTE_MS = 60_000
-
-
-class Item(Struct, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """One thing that happens."""
-
-    at: int
-    fault: ClassVar[bool] = True
-    """Whether it may explain that something is delivered twice."""
-
-
-# --- operators ------------------------------------------------------------------------------------
-
-
-class Create(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody wants to be reminded."""
-
-    fault = False
-    name: str
-    """What other items call it."""
-    via: int = 0
-    """Which scheduler is asked first."""
-    rings: int
-    """When, or when the first time."""
-    every_s: int = 0
-    """Above 0: a rule with this interval."""
-    count: int = 0
-    """Occurrences of the rule; 0: for ever."""
-    zone: str = "UTC"
-    catch_up: str = "latest"
-    channels: tuple[str, ...] = ("inbox",)
-    """Names of receivers."""
-    keyed: bool = False
-    """With a dedup_key, so that it is repeated until it is answered."""
-    patience: int = 20_000
-    """How long an answer is awaited."""
-    group: str = ""
-
-
-class Cancel(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody no longer wants it."""
-
-    fault = False
-    target: str
-    via: int = 0
-    once: bool = False
-    """Whoever is not answered does not ask again."""
-
-
-class Reschedule(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody wants it at another time."""
-
-    fault = False
-    target: str
-    via: int = 0
-    rings: int
-    every_s: int = 0
-    count: int = 0
-    zone: str = "UTC"
-    once: bool = False
-
-
-class CancelGroup(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody cancels all of a group."""
-
-    fault = False
-    group: str
-    via: int = 0
-
-
-class Silence(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody pauses it."""
-
-    fault = False
-    target: str
-    via: int = 0
-
-
-class Wake(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody resumes it."""
-
-    fault = False
-    target: str
-    via: int = 0
-
-
-class Get(Item, frozen=True, kw_only=True, tag=True, omit_defaults=True):
-    """Somebody looks."""
-
-    fault = False
-    target: str
-    via: int = 0
 
 
 # --- processes ------------------------------------------------------------------------------------
@@ -225,6 +150,12 @@ AnyItem = (
     | CancelGroup
     | Silence
     | Wake
+    | Update
+    | Trigger
+    | Backfill
+    | NewZoneData
+    | Recompute
+    | Subscribe
     | Crash
     | Stop
     | Pause

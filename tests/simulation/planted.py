@@ -13,24 +13,31 @@ from typing import Any
 from msgspec import Struct
 
 import scanner.settler
-from dispatcher.requeue import Requeue
+from dispatcher.requeue import Requeue, following_entry
 from dispatcher.retry import backoff
 from dispatcher.service import Dispatcher
 from dispatcher.work import Work
 from expander.expansion import Expansion
+from reminders.lifecycle import actions, triggering
+from reminders.lifecycle.backfilling import Backfills
 from reminders.lifecycle.changing import Changes
+from reminders.lifecycle.completing import Completion
 from reminders.lifecycle.occurrences import instant_ms, jittered, record_series
+from reminders.lifecycle.replanning import Replanner
+from reminders.lifecycle.sweeping import Sweep
+from reminders.lifecycle.triggering import Triggers
 from reminders.lifecycle.writing import EntryWriter
 from reminders.memory.coordination.claims import MemoryClaims
 from reminders.memory.coordination.server import Server
 from reminders.memory.store.due import MemoryDueEntries
 from reminders.model.entry import EntryState, Fate
 from reminders.ports import ClaimAnswer, Copy, Counts, LeaseAnswer
+from reminders.reminder_id import new_reminder_id
 from scanner.settler import Settler
 from scanner.trail import Trail
 from tests.simulation.generate import generate
-from tests.simulation.network import ServerClock
 from tests.simulation.patches import replaced
+from tests.simulation.reference import ServerClock
 from tests.simulation.run import run
 
 Place = tuple[object, str, object]
@@ -161,13 +168,12 @@ def _acknowledged_first() -> list[Place]:
 
 
 def _retry_drawn_anew() -> list[Place]:
-    writes = Requeue.retry
+    async def again(self: Requeue, leg: Any, row: Any) -> None:
+        if row.next_attempt_at is not None:
+            drawn = self._clock.now() + backoff(leg.delivery_key, row.attempt_count)
+            await self._put(following_entry(leg, row, instant_ms(drawn)))
 
-    async def retry(self: Requeue, leg: Any, attempt: int, _at: datetime) -> None:
-        drawn = self._clock.now() + backoff(leg.delivery_key, attempt)
-        await writes(self, leg, attempt, instant_ms(drawn))
-
-    return [(Requeue, "retry", retry)]
+    return [(Requeue, "again", again)]
 
 
 # --- changes and expansions -----------------------------------------------------------------------
@@ -204,6 +210,49 @@ def _claimed_fate_unwritten() -> list[Place]:
     return [(MemoryDueEntries, "mark", mark)]
 
 
+def _trigger_drawn_anew() -> list[Place]:
+    async def asked(self: Triggers, *_: object) -> triggering.Asked:
+        at = instant_ms(self._clock.now())
+        return triggering.Asked(name=new_reminder_id(), at=at)
+
+    return [(Triggers, "_asked", asked)]
+
+
+def _trigger_not_carried() -> list[Place]:
+    async def carry(*_: object) -> None:
+        return
+
+    return [(Completion, "_carry", carry)]
+
+
+def _update_drops_overdue() -> list[Place]:
+    reissues = Replanner.reissued
+
+    def reissued(self: Replanner, record: Any, ahead: Any) -> Any:
+        early = [entry for entry in ahead if entry.occurrence.fire_at > record.updated_at]
+        return reissues(self, record, early)
+
+    return [(Replanner, "reissued", reissued)]
+
+
+def _moved_though_rung() -> list[Place]:
+    return [(Replanner, "onward", lambda _self, _record, planned, _emitted, **_: planned)]
+
+
+def _older_data_moves() -> list[Place]:
+    return [(actions, "_refuse_newer", lambda _: None), (Sweep, "_concerned", lambda *_: True)]
+
+
+def _page_handled_first() -> list[Place]:
+    turns = Backfills.turn
+
+    async def turn(self: Backfills, entry: Any) -> None:
+        await self._store.due.handled([entry], at=self._clock.now())
+        await turns(self, entry)
+
+    return [(Backfills, "turn", turn)]
+
+
 PLANTED = {
     "no-lease-check": Planted(places=_no_lease_check, hunted_from=4, within=60),
     "void-ignored": Planted(places=_void_ignored, hunted_from=0, within=20),
@@ -220,5 +269,11 @@ PLANTED = {
     "expands-from-now": Planted(places=_expands_from_now, hunted_from=0, within=20),
     "no-finish-entry": Planted(places=_no_finish_entry, hunted_from=20, within=200),
     "claimed-fate-unwritten": Planted(places=_claimed_fate_unwritten, hunted_from=6, within=100),
+    "trigger-drawn-anew": Planted(places=_trigger_drawn_anew, hunted_from=0, within=100),
+    "trigger-not-carried": Planted(places=_trigger_not_carried, hunted_from=0, within=200),
+    "update-drops-overdue": Planted(places=_update_drops_overdue, hunted_from=0, within=200),
+    "moved-though-rung": Planted(places=_moved_though_rung, hunted_from=0, within=300),
+    "older-data-moves": Planted(places=_older_data_moves, hunted_from=0, within=300),
+    "page-handled-first": Planted(places=_page_handled_first, hunted_from=0, within=300),
     "retry-drawn-anew": Planted(places=_retry_drawn_anew, hunted_from=0, within=100),
 }

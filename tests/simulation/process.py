@@ -30,6 +30,8 @@ class Host:
         self._ppm = 0
         self._wall_us = float(epoch_us - origin_us)
         """Its calendar minus its monotonic clock."""
+        self.zone_shift_s = 0
+        """Of the zone data that are installed on it: see `zonedata`."""
 
     def drift(self, *, jump_us: int, ppm: int) -> None:
         """The calendar jumps, and both clocks run differently from now on."""
@@ -88,6 +90,7 @@ class Process:
         self.name = host.name
         self.number = number
         """Of all processes of the run."""
+        self.zone_shift_s = host.zone_shift_s
         self.alive = True
         self.frozen = False
         self.held: list[Ready] = []

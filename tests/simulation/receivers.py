@@ -5,7 +5,7 @@ import random
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from dispatcher.channels.port import Outcome, Outgoing, Result
+from dispatcher.channels.port import Destination, Outcome, Outgoing, Result
 from reminders.model.definition import Channel, Webhook
 from tests.simulation.history import Sending
 from tests.simulation.process import Process, wake
@@ -55,6 +55,7 @@ class Receivers:
             occurrence_id=outgoing.occurrence.occurrence_id,
             fire_at=outgoing.occurrence.fire_at,
             channel_id=outgoing.channel.channel_id,
+            target=outgoing.subscriber.subscriber_id if outgoing.subscriber else "",
             attempt=outgoing.attempt,
         )
         world.judge.sending(process, sending)
@@ -83,9 +84,9 @@ class Sender:
         self._receivers = receivers
         self._process = process
 
-    def destination(self, channel: Channel) -> str:
+    def destination(self, channel: Channel) -> Destination:
         """The receiver."""
-        return name_of(channel)
+        return Destination(name=name_of(channel))
 
     async def send(self, outgoing: Outgoing) -> Result:
         """Unless the process is dead."""

@@ -1,22 +1,20 @@
 """Faults that do harm only together: each recipe makes two or three meet around one reminder."""
 
-import random
 from collections.abc import Callable
 
+from tests.simulation.draft import Draft
 from tests.simulation.plan import (
     AnyItem,
-    Cancel,
-    CancelGroup,
     Crash,
-    Create,
     Drift,
     FailOver,
     Flush,
     Interference,
     Pause,
     Receiver,
-    Reschedule,
 )
+from tests.simulation.recipes_beside import BESIDE
+from tests.simulation.wishes import Cancel, CancelGroup, Create, Reschedule
 
 MINUTE_MS = 60_000
 
@@ -36,58 +34,6 @@ DELIVERY_CALLS = (
     "due.handled",
     "jobs.done",
 )
-
-
-class Draft:
-    """A plan in the making."""
-
-    def __init__(self, rng: random.Random, length: int, *, instances: int) -> None:
-        self.rng = rng
-        self.length = length
-        self.instances = instances
-        self._items: list[AnyItem] = []
-        self._named = 0
-        self.groups = 0
-        """So many were named."""
-
-    def add(self, *items: AnyItem) -> None:
-        """At whatever time."""
-        self._items += items
-
-    def in_order(self) -> tuple[AnyItem, ...]:
-        """All of them, by time."""
-        return tuple(sorted(self._items, key=lambda item: item.at))
-
-    def any_time(self) -> int:
-        """While reminders are about."""
-        return self.rng.randrange(3_000, self.length)
-
-    def some_time(self) -> int:
-        """With room around it for what belongs together."""
-        return self.rng.randrange(20_000, self.length - 10_000)
-
-    def name(self) -> str:
-        """A new one."""
-        self._named += 1
-        return f"r{self._named}"
-
-    def reminder(self, rings: int, *, ahead: int = 15_000, **changes: object) -> str:
-        """One that rings then; its name."""
-        name = self.name()
-        self.add(
-            Create(
-                at=max(2_000, rings - ahead - self.rng.randrange(3_000)),
-                name=name,
-                via=self.rng.randrange(3),
-                rings=rings,
-                **changes,  # type: ignore[arg-type]
-            )
-        )
-        return name
-
-    def one(self, service: str) -> str:
-        """A process of the service."""
-        return f"{service}-{self.rng.randrange(self.instances)}"
 
 
 def stale_heap(draft: Draft) -> None:
@@ -339,4 +285,5 @@ RECIPES: tuple[Callable[[Draft], None], ...] = (
     fast_clock,
     late_expander,
     cancelled_group,
+    *BESIDE,
 )

@@ -45,7 +45,7 @@ def run(plan: Plan, *, tracing: bool = False) -> Report:
     began = time.process_time()
     try:
         world = World(plan, tracing=tracing)
-        with tamed(world):
+        with tamed(world), world.editions.in_use():
             world.run(lambda: _course(world))
         history = world.history
         return Report(

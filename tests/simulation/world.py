@@ -16,12 +16,14 @@ from reminders.platform import Limits, Platform
 from scanner.service import Scanner
 from tests.simulation.history import BASE, History, Trouble, Violation
 from tests.simulation.judge import Judge
-from tests.simulation.link import MS, Link
+from tests.simulation.link import MS, Link, at_once
 from tests.simulation.loop import virtual_loop
 from tests.simulation.network import Network
 from tests.simulation.plan import Plan
 from tests.simulation.process import MICROSECOND, Host, Process, ProcessClock
 from tests.simulation.receivers import Receivers
+from tests.simulation.subscribing import NAMESPACE, subscriber
+from tests.simulation.zonedata import Editions
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SERVICES = ("scheduler", "scanner", "dispatcher", "expander")
@@ -63,6 +65,9 @@ class World:
         """The living, by name."""
         self.reminders: dict[str, Reminders] = {}
         """The use cases of each scheduler that is up."""
+        self.platforms: dict[str, Platform] = {}
+        """What each scheduler that is up runs on."""
+        self.editions = Editions(self.loop)
         self.clients: list[asyncio.Task[None]] = []
         self.troubled = 0
         """Faults that came to pass."""
@@ -92,6 +97,16 @@ class World:
     def tell(self, who: str, what: str) -> None:
         """A line of the trace."""
         self.history.tell(self.loop.now_us, who, what)
+
+    def subscribe(self, topic: str, count: int) -> None:
+        """The topic has so many subscribers."""
+        made = [subscriber(NAMESPACE, topic, number, BASE) for number in range(count)]
+        at_once(self.network.store.subscribers.put(made))
+        self.history.subscribers[topic] = tuple(each.subscriber_id for each in made)
+
+    def all_have_newer_zones(self) -> bool:
+        """Every process that is up; whoever starts later has what its host has."""
+        return all(process.zone_shift_s for process in self.processes.values())
 
     # --- processes --------------------------------------------------------------------------------
 
@@ -148,6 +163,7 @@ class World:
         if self.processes.get(process.name) is process:
             del self.processes[process.name]
             self.reminders.pop(process.name, None)
+            self.platforms.pop(process.name, None)
 
     def _build(self, process: Process, link: Link, clock: ProcessClock) -> Service:
         platform = Platform(
@@ -169,6 +185,7 @@ class World:
                 )
             case _:
                 self.reminders[process.name] = reminders
+                self.platforms[process.name] = platform
                 return Idle()
 
     # --- what plans do ----------------------------------------------------------------------------

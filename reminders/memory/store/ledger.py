@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from reminders.memory.store.cells import Cell
+from reminders.memory.store.fanouts import MemoryFanouts
 from reminders.memory.store.points import Hook, Points
 from reminders.memory.store.stamps import stamp_of
 from reminders.model.codec import encode
@@ -20,14 +21,19 @@ def _place(row: LedgerRow) -> Place:
 class MemoryLedger(Points):
     """`reminders.ports.Ledger`."""
 
-    def __init__(self, hook: Hook | None) -> None:
+    def __init__(self, fanouts: MemoryFanouts, hook: Hook | None) -> None:
+        """`fanouts`: where rows with a target go."""
         super().__init__(hook)
+        self._fanouts = fanouts
         self._reminders: dict[str, dict[Place, Cell[LedgerRow]]] = {}
 
     async def write(self, rows: Sequence[LedgerRow], *, at: datetime) -> None:
         """At once."""
         await self._point("ledger.write")
         for row in rows:
+            if row.target:
+                self._fanouts.put(row, stamp_of(at))
+                continue
             cells = self._reminders.setdefault(row.reminder_id, {})
             cells.setdefault(_place(row), Cell()).put(row, stamp_of(at), encode(row))
         await self._point("ledger.write.done")
@@ -37,6 +43,8 @@ class MemoryLedger(Points):
     ) -> LedgerRow | None:
         """One row."""
         await self._point("ledger.read")
+        if target:
+            return self._fanouts.find(reminder_id, occurrence_id, channel_id, target)
         cell = self._reminders.get(reminder_id, {}).get((occurrence_id, channel_id, target))
         return cell.value if cell else None
 

@@ -99,7 +99,7 @@ class MemoryRecords(Points):
         await self._point("records.create.users")
         for new in reminders:
             for entry in new.entries:
-                self._users.write(entry, new.record.definition.user_id, new.record.stamp)
+                self._users.write(entry, new.record.definition.audience, new.record.stamp)
         await self._point("records.create.done")
 
     async def read(self, reminder_id: str) -> Stored | None:

@@ -12,6 +12,7 @@ from cassandra.query import BatchStatement, BatchType
 
 from reminders.model.codec import encode
 from reminders.model.entry import Fate
+from reminders.model.subscriber import bucket_of
 from reminders.storage.expiry import Expiry, to_us
 from reminders.storage.layout import bare
 from reminders.storage.rows import Rows
@@ -130,7 +131,8 @@ async def test_steps_are_what_the_driver_would_send(
     at = to_us(one.key.ring_at)
     place = (one.key.minute, one.key.shard, at, one.key.entry_id)
     outcome = ttl(at + (28 * 86_400 + 60) * 1_000_000)
-    happened = ledger_row(one.reminder_id, one.key.ring_at, target="t")
+    happened = ledger_row(one.reminder_id, one.key.ring_at)
+    told = ledger_row(one.reminder_id, one.key.ring_at, target="t")
     mutations = [
         rows.fate(one.key, Fate.VOID, 7),
         rows.handled(one.key, one.key.ring_at),
@@ -138,6 +140,7 @@ async def test_steps_are_what_the_driver_would_send(
         rows.live_gone(one.reminder_id, one.key.entry_id, 8),
         *rows.unindexed(one, "u", 9),
         rows.ledger(happened, one.key.ring_at),
+        rows.ledger(told, one.key.ring_at),
         rows.progress(3, one.key.minute),
     ]
     expected = theirs(
@@ -153,8 +156,24 @@ async def test_steps_are_what_the_driver_would_send(
                 one.reminder_id,
                 happened.occurrence.occurrence_id,
                 "log",
-                "t",
+                "",
                 encode(happened),
+                at,
+                ttl(at + 90 * 86_400_000_000),
+            ),
+        ),
+        (
+            "delivery_put",
+            (
+                one.reminder_id,
+                told.occurrence.occurrence_id,
+                bucket_of("t"),
+                "t",
+                "log",
+                encode(told),
+                0,
+                1,
+                0,
                 at,
                 ttl(at + 90 * 86_400_000_000),
             ),

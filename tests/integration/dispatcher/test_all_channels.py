@@ -13,8 +13,10 @@ import grpc
 import pytest
 import standardwebhooks
 from aiohttp import web
+from tocsin.v1 import recipient_service_pb2 as recipient_pb
 from tocsin.v1 import reminder_pb2 as pb
 from tocsin.v1 import reminder_service_pb2 as calls
+from tocsin.v1.recipient_service_pb2_grpc import RecipientServiceStub
 from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 
 from reminders.cli import inmemory
@@ -96,17 +98,19 @@ async def providers(folder: Path) -> AsyncIterator[tuple[Providers, str]]:
 
 
 def reminder(url: str) -> pb.Reminder:
-    """Rings at once, by every channel; one number is refused for good."""
+    """Rings at once, by every channel, most by the user's record; one number is refused for
+    good.
+    """
     it = pb.Reminder(user_id="u1", template_id="tea")
     it.schedule.after.SetInParent()
     it.params.update({"who": "Ada", "title": "Tea"})
     it.channels.extend(
         [
             pb.Channel(webhook=pb.WebhookChannel(url=url, secret_id="main")),
-            pb.Channel(email=pb.EmailChannel(to="ada@example.com", subject="From the channel")),
-            pb.Channel(sms=pb.SmsChannel(to="+33123456789")),
+            pb.Channel(email=pb.EmailChannel(subject="From the channel")),
+            pb.Channel(sms=pb.SmsChannel()),
             pb.Channel(channel_id="stopped", sms=pb.SmsChannel(to="+15005550004")),
-            pb.Channel(push=pb.PushChannel(to="device:1", provider=pb.PUSH_PROVIDER_FCM)),
+            pb.Channel(push=pb.PushChannel(provider=pb.PUSH_PROVIDER_FCM)),
             pb.Channel(
                 channel_id="ios",
                 push=pb.PushChannel(to="a1" * 32, provider=pb.PUSH_PROVIDER_APNS),
@@ -115,6 +119,17 @@ def reminder(url: str) -> pb.Reminder:
         ]
     )
     return it
+
+
+def record() -> recipient_pb.Recipient:
+    """Of the same user, with another language than the templates' default."""
+    push = [
+        recipient_pb.PushAddress(token="b2" * 32, provider=pb.PUSH_PROVIDER_APNS),
+        recipient_pb.PushAddress(token="device:1", provider=pb.PUSH_PROVIDER_FCM),
+    ]
+    return recipient_pb.Recipient(
+        user_id="u1", email="ada@example.com", sms="+33123456789", push=push, locale="fr"
+    )
 
 
 async def ended(stub: Any, reminder_id: str, count: int) -> dict[str, pb.Delivery]:
@@ -136,12 +151,13 @@ async def ended(stub: Any, reminder_id: str, count: int) -> dict[str, pb.Deliver
 @pytest.fixture
 def templates(tmp_path: Path) -> None:
     """`tea`: e-mail in two parts, SMS, push; none for webhooks."""
-    for channel, parts in {
-        "email": {"text.txt": "Dear {{ who }}", "html.html": "<b>{{ who }}</b>"},
-        "sms": {"text.txt": "{{ who }}: tea!"},
-        "push": {"title.txt": "{{ title }} for {{ who }}", "text.txt": "now"},
+    for place, parts in {
+        "email/default": {"text.txt": "Dear {{ who }}", "html.html": "<b>{{ who }}</b>"},
+        "sms/default": {"text.txt": "{{ who }}: tea!"},
+        "sms/fr": {"text.txt": "{{ who }} : le thé !"},
+        "push/default": {"title.txt": "{{ title }} for {{ who }}", "text.txt": "now"},
     }.items():
-        folder = tmp_path / "templates/default/tea" / channel / "default"
+        folder = tmp_path / "templates/default/tea" / place
         folder.mkdir(parents=True)
         for name, content in parts.items():
             (folder / name).write_text(content)
@@ -161,6 +177,9 @@ async def test_one_reminder_by_every_channel(tmp_path: Path) -> None:
         full = reminder(url)
         # HTTP/2 first: it must not rub off on those who speak HTTP/1.1 with the same authorities.
         first = pb.Reminder(user_id="u1", schedule=full.schedule, channels=[full.channels[5]])
+        recipients: Any = RecipientServiceStub(channel)
+        put = recipient_pb.PutRecipientRequest(recipient=record())
+        await recipients.PutRecipient(put, wait_for_ready=True)
         found: dict[str, pb.Delivery] = {}
         for each, count in ((first, 1), (full, 7)):
             made = await stub.CreateReminder(
@@ -194,8 +213,11 @@ async def test_one_reminder_by_every_channel(tmp_path: Path) -> None:
         "Dear Ada",
         "<b>Ada</b>",
     ]
-    assert [message["Body"] for message in it.twilio.messages] == ["Ada: tea!"]
+    assert [message["Body"] for message in it.twilio.messages] == ["Ada : le thé !"]
+    assert [message["To"] for message in it.twilio.messages] == ["+33123456789"]
+    assert mail["To"] == "ada@example.com"
     (message,) = it.fcm.messages
+    assert message["token"] == "device:1"
     assert message["notification"] == {"title": "Tea for Ada", "body": "now"}
     assert message["data"]["eventId"] == found["push"].delivery_key
     _, pushed = it.apns.pushed

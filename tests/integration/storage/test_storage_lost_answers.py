@@ -1,5 +1,6 @@
 """What LWTs, dedup claims and grouped writes do when an answer is lost."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -228,7 +229,8 @@ async def test_statements_that_the_server_forgot_are_prepared_again(store: Cassa
     """A new column evicts what was prepared for its table; grouped writes and reads go on."""
     keyspace = store._access.settings.keyspace
     session = store._access.bridge._session
-    session.execute(f"ALTER TABLE {keyspace}.due ADD of_a_later_release int", timeout=60)
+    add = f"ALTER TABLE {keyspace}.due ADD of_a_later_release int"
+    await asyncio.to_thread(session.execute, add, timeout=60)
     reminder = new()
     await store.records.create([reminder])
     state = await store.due.read(reminder.entries[0].key)

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
-from cassandra.io.libevreactor import LibevConnection
 
 from reminders.errors import StoreUnavailable
+from reminders.storage.reactor import LoopConnection
 from reminders.storage.session import StatedRetryPolicy
 from reminders.storage.settings import StorageSettings
 from reminders.storage.store import CassandraStore
@@ -20,7 +20,7 @@ async def test_every_connection_has_tcp_nodelay(store: CassandraStore) -> None:
     connections = [connection for pool in pools for connection in pool.get_connections()]
     assert connections
     for connection in connections:
-        assert isinstance(connection, LibevConnection)
+        assert isinstance(connection, LoopConnection)
         assert connection._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 

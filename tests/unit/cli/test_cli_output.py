@@ -91,14 +91,26 @@ def test_a_lost_answer_is_shown_as_one(scheduler: Any, tocsin: Callable[..., Any
 
 
 @pytest.mark.parametrize(
-    ("was_fired", "said"), [(False, "nothing will be sent"), (True, "it had fired")]
+    ("was_fired", "stopped", "said"),
+    [
+        (False, 0, "cancelled: nothing will be sent"),
+        (True, 0, "it had fired, and nothing more will be sent; deliveries stopped"),
+        (True, 2, "deliveries stopped while they waited: 2"),
+    ],
 )
 def test_cancel_says_whether_it_had_fired(
-    scheduler: Any, answers: Any, tocsin: Callable[..., Any], was_fired: bool, said: str
+    scheduler: Any,
+    answers: Any,
+    tocsin: Callable[..., Any],
+    was_fired: bool,
+    stopped: int,
+    said: str,
 ) -> None:
-    """The one thing that somebody who cancels must know."""
+    """The one thing that somebody who cancels must know; and what it stopped all the same."""
     scheduler.answers["CancelReminder"] = [
-        calls.CancelReminderResponse(reminder=answers.stored(), was_fired=was_fired)
+        calls.CancelReminderResponse(
+            reminder=answers.stored(), was_fired=was_fired, deliveries_stopped=stopped
+        )
     ]
     assert said in tocsin("cancel", "r1").out
 

@@ -282,3 +282,39 @@ def test_it_loads_neither_drivers_nor_services() -> None:
     )
     assert done.stdout.splitlines()[-1] == ""
     assert "1 shown" in done.stdout
+
+
+def test_the_configured_limits_hold(
+    tocsin: Tocsin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Of the environment and of the file: what the server would refuse is refused here."""
+    asked = ("preview", "FREQ=SECONDLY", "--start", "2027-01-01T09:00", "--zone", "UTC")
+    assert tocsin(*asked, "--count", "2").code == 0
+    monkeypatch.setenv("TOCSIN_RULE_MIN_INTERVAL", "1m")
+    ran = tocsin(*asked)
+    assert ran.code == 2
+    assert "at least 60 s must lie between" in ran.err
+    monkeypatch.delenv("TOCSIN_RULE_MIN_INTERVAL")
+    file = tmp_path / "tocsin.toml"
+    monkeypatch.setenv("TOCSIN_CONFIG_FILE", str(file))
+    file.write_text('schedule_horizon = "1d"\n')
+    far = ("preview", "FREQ=DAILY", "--start", "2099-01-01T09:00", "--zone", "UTC")
+    ran = tocsin(*far)
+    assert ran.code == 2
+    assert "more than 1 days ahead" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [('rule_min_interval = "1y"', "is not a duration"), ("= 1", "not TOML")]
+)
+def test_a_wrong_configuration_of_them_is_told(
+    tocsin: Tocsin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, value: str, said: str
+) -> None:
+    """Rather than previewing by others."""
+    file = tmp_path / "tocsin.toml"
+    file.write_text(value)
+    monkeypatch.setenv("TOCSIN_CONFIG_FILE", str(file))
+    ran = tocsin("preview", "FREQ=DAILY", "--start", "2027-01-01T09:00", "--zone", "UTC")
+    assert ran.code == 1
+    assert "wrong configuration" in ran.err
+    assert said in ran.err

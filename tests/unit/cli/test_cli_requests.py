@@ -26,6 +26,10 @@ def body(message: Any) -> dict[str, Any]:
             {"local": {"date": "2026-12-24", "time": "09:00", "timeZone": "Europe/Paris"}},
         ),
         (
+            ["--local", "09:00"],
+            {"local": {"time": "09:00"}},
+        ),
+        (
             ["--local", "09:00", "--zone", "Europe/Paris"],
             {"local": {"time": "09:00", "timeZone": "Europe/Paris"}},
         ),
@@ -121,6 +125,24 @@ def test_each_kind_of_channel_has_its_flags(scheduler: Any, tocsin: Callable[...
     ]
 
 
+def test_addresses_of_the_record_are_asked_for_by_kind(
+    scheduler: Any, tocsin: Callable[..., Any]
+) -> None:
+    """Beside one that is given, under an id of its own."""
+    result = tocsin(
+        *("create", "--user", "u1", "--in", "5s", "--sms", "+33123456789", "--subject", "Tea"),
+        *("--by", "email", "--by", "sms", "--by", "push", "--by", "push"),
+    )
+    assert result.code == 0, result.err
+    [request] = scheduler.requests
+    assert body(request)["reminder"]["channels"] == [
+        {"sms": {"to": "+33123456789"}},
+        {"email": {"subject": "Tea"}},
+        {"channelId": "sms-by-record", "sms": {}},
+        {"push": {}},
+    ]
+
+
 def test_policies_are_named_by_their_words(scheduler: Any, tocsin: Callable[..., Any]) -> None:
     """Only what was given is sent, so that the server's defaults hold."""
     tocsin(
@@ -154,7 +176,8 @@ def test_policies_are_named_by_their_words(scheduler: Any, tocsin: Callable[...,
         (["--in", "5", "--log"], "the unit is missing"),
         (["--at", "2026-12-01T09:00:00", "--log"], "names no offset"),
         (["--at", "tomorrow", "--log"], "is no instant"),
-        (["--local", "09:00", "--log"], "needs --zone"),
+        (["--in", "5s", "--by", "fax"], "choose one of email, sms, push"),
+        (["--in", "5s", "--by", "sms", "--subject", "Tea"], "--subject goes with --email"),
         (["--rrule", "FREQ=DAILY", "--zone", "Asia/Tokyo", "--log"], "needs --start"),
         (["--in", "5s", "--zone", "Asia/Tokyo", "--log"], "--zone does not go with --in"),
         (["--in", "5s"], "say where to"),

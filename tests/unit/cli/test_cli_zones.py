@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reminders.cli import recomputing
+from reminders.cli import operation, recomputing
 from reminders.config.settings import Settings
 from reminders.errors import StoreUnavailable
 from reminders.model.definition import At, LocalTime
@@ -38,7 +38,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(world.clock, "sleep_until", jump)
     monkeypatch.setattr(recomputing, "connected", connected)
     # To a stream that lasts only as long as a test, for the rest of this process.
-    monkeypatch.setattr(recomputing, "configure_logging", lambda **_: None)
+    monkeypatch.setattr(operation, "configure_logging", lambda **_: None)
     return world
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dispatcher.channels.port import Outcome, Outgoing, Result
-from dispatcher.destinations import Destinations
+from dispatcher.channels.port import Destination, Outcome, Outgoing, Result
+from dispatcher.fanout import Fanouts
 from dispatcher.gate import RecordGate
 from dispatcher.leg import LegRunner
-from dispatcher.runner import JobRunner
-from dispatcher.service import Dispatcher
+from dispatcher.runner import JobRunner, Steps
+from dispatcher.service import Dispatcher, destinations_of
 from dispatcher.settings import DispatcherSettings
 from dispatcher.settler import Settlement, Settler
 from dispatcher.telemetry import Reporter
@@ -51,10 +51,10 @@ class Script:
     host: str = "host"
     on_send: Callable[[Outgoing], Awaitable[None]] | None = None
 
-    def destination(self, channel: Channel) -> str:
+    def destination(self, channel: Channel) -> Destination:
         """One for all, unless the channel's URL names another."""
-        assert isinstance(channel.target, Webhook)
-        return channel.target.url or self.host
+        url = channel.target.url if isinstance(channel.target, Webhook) else ""
+        return Destination(name=url or self.host)
 
     async def send(self, outgoing: Outgoing) -> Result:
         """Between two points."""
@@ -88,6 +88,7 @@ class World:
         quick = {"read_wait": timedelta(milliseconds=1), "settle_linger": timedelta(0)}
         self.settings = DispatcherSettings(**{**quick, **settings})
         self.sender = Script(self.point)
+        self.senders = dict.fromkeys(("webhook", "email", "sms", "push"), self.sender)
 
     async def point(self, name: str) -> None:
         """Every step of the ports passes here."""
@@ -110,22 +111,24 @@ class World:
     def runner(self) -> "Alone":
         """Of a fresh process."""
         reporter = Reporter()
+        gate = RecordGate(self.store, self.finish)
         legs = LegRunner(
             self.platform,
             self.settings,
-            {"webhook": self.sender},
-            RecordGate(self.store, self.finish),
-            Destinations(places=self.settings.per_destination, max_wait=self.settings.max_wait),
+            self.senders,
+            gate,
+            destinations_of(self.clock, self.settings, reporter),
             reporter,
         )
         settler = Settler(self.platform, self.settings, reporter, sending=lambda: 0)
-        made = (self.platform, legs, settler, self.finish, self.turn)
+        fanouts = Fanouts(self.platform, self.settings, legs, gate, settler)
+        steps = Steps(finish=self.finish, turn=self.turn)
+        made = (self.platform, legs, fanouts, settler, steps)
         return Alone(self, JobRunner(*made), settler)
 
     def dispatcher(self) -> Dispatcher:
         """A whole one."""
-        senders = {"webhook": self.sender}
-        return Dispatcher(self.platform, self.settings, self.finish, self.turn, senders)
+        return Dispatcher(self.platform, self.settings, self.finish, self.turn, self.senders)
 
     # --- reminders --------------------------------------------------------------------------------
 

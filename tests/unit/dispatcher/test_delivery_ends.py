@@ -26,8 +26,8 @@ async def test_each_channel_is_delivered_and_retried_by_itself(world: Any) -> No
     assert len({s.delivery_key for s in world.sender.sent}) == 2
 
 
-async def test_a_bug_in_a_channel_counts_as_transient(world: Any) -> None:
-    """It is logged, retried and at last given up like any failure."""
+async def test_a_bug_in_a_channel_leaves_the_outcome_unknown(world: Any) -> None:
+    """It may have been sent. It is logged, retried and at last given up like any failure."""
     entry = await world.reminder()
 
     async def fail(_outgoing: Any) -> None:
@@ -37,6 +37,7 @@ async def test_a_bug_in_a_channel_counts_as_transient(world: Any) -> None:
     await world.runner().run(world.job(entry))
     row = await world.row()
     assert (row.delivery, row.attempts[0].error_class) == (DeliveryStatus.RETRYING, "internal")
+    assert row.attempts[0].outcome_unknown
 
 
 async def test_a_channel_that_this_process_lacks_fails_for_good(world: Any) -> None:

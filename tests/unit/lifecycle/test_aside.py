@@ -1,6 +1,7 @@
 """Rules that take long to plan: whoever sends them waits, and nobody else."""
 
 import asyncio
+import threading
 from collections.abc import Coroutine
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -9,7 +10,7 @@ import pytest
 
 from reminders.errors import InvalidRequest
 from reminders.lifecycle import CreateRequest
-from reminders.lifecycle.aside import HASTY_STEPS
+from reminders.lifecycle.aside import HASTY_STEPS, Aside
 from reminders.lifecycle.occurrences import record_series
 from reminders.recurrence import Work
 from tests.unit.lifecycle.world import World, created, definition, every
@@ -85,3 +86,35 @@ async def _refusal(call: Coroutine[Any, Any, object]) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
         await call
     return caught.value
+
+
+async def test_who_gives_up_keeps_the_thread_until_it_is_done() -> None:
+    """A thread can't be stopped: calls that come and go must not make more of them."""
+    aside, running, go_on = Aside(), threading.Semaphore(0), threading.Event()
+
+    def compute(number: int) -> int:
+        running.release()
+        go_on.wait(10)
+        return number
+
+    first = asyncio.create_task(aside.run(compute, 1), name="first")
+    assert await asyncio.to_thread(running.acquire, timeout=10)
+    first.cancel()
+    second = asyncio.create_task(aside.run(compute, 2), name="second")
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not running.acquire(blocking=False)
+    go_on.set()
+    assert await second == 2
+
+
+async def test_what_it_raises_reaches_who_waits() -> None:
+    """As if it ran here."""
+
+    def compute() -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await Aside().run(compute)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reminders.errors import AlreadyFired
-from reminders.lifecycle.changing import FINISH_AFTER
+from reminders.lifecycle.beginning import FINISH_AFTER
 from reminders.model.definition import After, At
 from reminders.model.entry import Fate, Kind
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
@@ -44,11 +44,17 @@ async def open_kinds(world: World, reminder_id: str) -> list[tuple[Kind, int]]:
 # --- doubt ---
 
 
-async def test_after_redis_lost_everything_a_near_time_is_in_doubt_and_rings(world: World) -> None:
-    """A claim may have been made that nobody sees: fired, and marked so that it is true."""
+@pytest.mark.parametrize("ahead", [timedelta(0), SECOND])
+async def test_after_redis_lost_everything_what_is_due_is_in_doubt_and_rings(
+    world: World, ahead: timedelta
+) -> None:
+    """A claim may have been made that nobody sees, also by a clock that is a little ahead: fired,
+    and marked so that it is true.
+    """
     reminder_id = await world.create(SOON)
     entry = await only(world, reminder_id)
     await world.take_lease()
+    world.clock.move_to(NOON + 10 * SECOND - ahead)
     world.coordination.lose_everything()
     changed = await world.cancel(reminder_id)
     assert changed.was_fired
@@ -123,12 +129,17 @@ async def test_who_is_slow_does_not_write_what_another_refused(world: World) -> 
     assert "due.put" not in written[written.index("users.add") :]
 
 
-async def test_after_redis_lost_everything_a_far_time_is_not_in_doubt(world: World) -> None:
-    """It cannot have been claimed."""
-    reminder_id = await world.create(At(instant=NOON + world.limits.margin + SECOND))
+async def test_after_redis_lost_everything_what_is_not_due_is_not_in_doubt(world: World) -> None:
+    """It cannot have been claimed, and never is: whoever leads the shard next reads its row."""
+    reminder_id = await world.create(SOON)
+    entry = await only(world, reminder_id)
     await world.take_lease()
+    world.clock.move_to(NOON + 8 * SECOND)
     world.coordination.lose_everything()
     assert not (await world.cancel(reminder_id)).was_fired
+    state = await world.state(entry)
+    assert state is not None
+    assert state.fate is Fate.VOID
 
 
 async def test_a_loss_is_seen_though_the_shard_was_acquired_again(world: World) -> None:
@@ -184,6 +195,7 @@ async def test_in_doubt_the_ledger_decides(
             ended=ended,
         )
         await world.store.ledger.write([row], at=world.now)
+    world.clock.move_to(NOON + 10 * SECOND)
     world.coordination.lose_everything()
     assert (await world.cancel(reminder_id)).was_fired is fired
 

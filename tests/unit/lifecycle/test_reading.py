@@ -3,6 +3,7 @@
 import pytest
 
 from reminders.errors import InvalidRequest, NotFound
+from reminders.lifecycle.targets import Wanted
 from reminders.lifecycle import reading
 from reminders.model.definition import At
 from reminders.model.entry import DueEntry, Occurrence
@@ -292,6 +293,8 @@ async def test_one_that_was_moved_nearer_is_listed_in_its_place(world: World) ->
         ([DeliveryStatus.DELIVERED, DeliveryStatus.RETRYING], OccurrenceStatus.CLAIMED),
         ([DeliveryStatus.DELIVERED, DeliveryStatus.FAILED], OccurrenceStatus.FAILED),
         ([DeliveryStatus.CANCELLED, DeliveryStatus.CANCELLED], OccurrenceStatus.CANCELLED),
+        ([DeliveryStatus.DELIVERED, DeliveryStatus.CANCELLED], OccurrenceStatus.COMPLETED),
+        ([DeliveryStatus.FAILED, DeliveryStatus.CANCELLED], OccurrenceStatus.FAILED),
         ([DeliveryStatus.EXPIRED], OccurrenceStatus.EXPIRED),
     ],
 )
@@ -322,7 +325,7 @@ async def test_delivery_pages_hold_each_row_once(world: World, limit: int) -> No
     token = ""
     while True:
         page = await world.reminders.deliveries(
-            "ns", reminder_id, occurrence_id=None, limit=limit, token=token
+            "ns", reminder_id, Wanted(), limit=limit, token=token
         )
         found += [(r.occurrence.occurrence_id[:8], r.channel_id) for r in page.items]
         token = page.next_token
@@ -338,5 +341,5 @@ async def test_the_ledger_is_read_by_its_owner_only(world: World) -> None:
         await world.reminders.occurrences("other", reminder_id, limit=1, token="")
     with pytest.raises(NotFound):
         await world.reminders.deliveries(
-            "other", reminder_id, occurrence_id=None, limit=1, token=""
+            "other", reminder_id, Wanted(), limit=1, token=""
         )

@@ -47,6 +47,28 @@ async def test_another_takes_over_from_one_that_fell_silent(world: World) -> Non
     assert len(world.rings) == 59
 
 
+async def test_a_shard_that_is_given_up_is_taken_within_a_quarter_of_a_second(world: World) -> None:
+    """Whoever joins, or comes back, asks often: nothing is late by more while others make room."""
+    first, second = scanner_of(world), scanner_of(world)
+    while owner(0, [first.member, second.member]) != second.member:
+        second = scanner_of(world)
+    stop = asyncio.Event()
+    names = [await world.create(At(instant=NOON + n * SECOND / 10)) for n in range(10, 400)]
+    async with at_work(world, first):
+        await world.clock.run_until(NOON + 5.9 * SECOND)
+        joined = asyncio.create_task(second.run(stop))
+        await world.clock.run_until(NOON + 45 * SECOND)
+        assert list(second.shards) == [0]
+        stop.set()
+        await world.clock.run_until(NOON + 48 * SECOND)
+        joined.result()
+    late = [
+        rang_at(world, name)[0] - (NOON + n * SECOND / 10)  # type: ignore[operator]
+        for n, name in enumerate(names, start=10)
+    ]
+    assert max(late) <= timedelta(seconds=0.25) + 2 * DISPATCH
+
+
 async def test_shards_are_handed_over_to_one_who_joins_and_back(world: World) -> None:
     """Each leads what placement says, and never two the same."""
     world = World(shards=16)

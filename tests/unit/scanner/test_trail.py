@@ -42,6 +42,21 @@ def test_every_instant_is_looked_at_twice_by_the_time_it_is_settled() -> None:
         assert finals == [False, True]
 
 
+def test_what_is_under_way_is_looked_at_again_soon_while_its_minute_is_young() -> None:
+    """So that a job that was lost from its stream is missed; when it is old, ever more rarely."""
+    trail, now, looks = Trail(NOON, GRACE), NOON, []
+    while now < NOON + 10 * MINUTE:
+        for stretch in trail.due(now):
+            if stretch.minute == NOON and stretch.start == NOON:
+                looks.append(now - NOON)
+            trail.looked(stretch, settled=stretch.minute != NOON, under_way=True, now=now)
+        now += 2 * SECOND
+    young = [at for at in looks if at < MINUTE + GRACE]
+    old = [at for at in looks if at >= MINUTE + GRACE]
+    assert max(later - at for at, later in pairwise(young)) <= 4 * SECOND
+    assert max(later - at for at, later in pairwise(old)) == LONGEST_WAIT
+
+
 def test_the_watermark_follows_the_grace() -> None:
     """And moves by whole minutes."""
     trail = Trail(NOON, GRACE)

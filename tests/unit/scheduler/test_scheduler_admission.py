@@ -88,3 +88,19 @@ async def test_place_given_to_a_cancelled_waiter_returns() -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiter
     assert (admission.creates, admission.size) == (0, 0)
+
+
+async def test_places_that_come_free_just_after_a_cancellation_go_to_the_next() -> None:
+    """A stream that is broken off cancels its waiting task and gives back places in one turn."""
+    admission = gate()
+    assert admission.try_enter(10, 0)
+    waiter = asyncio.create_task(admission.enter(5, 0))
+    await turn()
+    behind = asyncio.create_task(admission.enter(5, 0))
+    await turn()
+    waiter.cancel()
+    admission.leave(10, 0)
+    await behind
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    assert admission.creates == 5

@@ -3,17 +3,20 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tocsin.v1 import reminder_pb2
 from tocsin.v1 import reminder_service_pb2 as pb
 
+from reminders.errors import InvalidRequest
 from reminders.lifecycle import OccurrenceView, Planner, View
 from reminders.model.entry import Occurrence, Origin
+from reminders.model.fanout import Fanout, TargetCounts
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import OccurrenceAnswer, Record, Status
-from scheduler.mapping.ledger import put_delivery, put_fate, put_occurrence_view
+from scheduler.mapping.ledger import put_delivery, put_fanout, put_fate, put_occurrence_view
 from scheduler.mapping.reminders import put_decisions, put_reminder
 from scheduler.tokens import etag_of, seal, unseal, version_of
 from scheduler.validation import Validator
@@ -249,8 +252,9 @@ def test_delivery_shows_its_attempts() -> None:
 def test_fate_of_an_occurrence() -> None:
     """What a cancel found out."""
     message = pb.OccurrenceFate()
-    put_fate(message, OccurrenceAnswer(occurrence_id="o", planned_at=AT, was_fired=True))
+    put_fate(message, OccurrenceAnswer(occurrence_id="o", planned_at=AT, was_fired=True, stopped=2))
     assert (message.occurrence_id, message.was_fired) == ("o", True)
+    assert message.deliveries_stopped == 2
     assert message.planned_time.ToDatetime(UTC) == AT
 
 
@@ -279,3 +283,63 @@ def test_end_of_a_list_has_no_token() -> None:
     """Empty in, empty out; and an empty token is no token."""
     assert seal("", "reminders") == ""
     assert unseal("", "reminders") is None
+
+
+def test_a_fan_out_shows_its_counts_and_when_it_will_end() -> None:
+    """At its rate, from the last count on; not once it has ended, nor where nobody knows."""
+    fanout = Fanout(
+        topic_id="deploys",
+        started_at=AT,
+        subscribers=1_000,
+        paused=3,
+        filtered=7,
+        counts=TargetCounts(open=10, taken=370, stopped=8, failed=2),
+        counted_at=AT + timedelta(seconds=4),
+        next_at=AT + timedelta(seconds=5),
+        per_second=100.0,
+    )
+    message = reminder_pb2.FanOut()
+    put_fanout(message, fanout)
+    assert (message.subscriber_count, message.target_count) == (1_000, 390)
+    assert (message.paused_count, message.filtered_count) == (3, 7)
+    assert (message.delivered_count, message.failed_count) == (370, 2)
+    assert (message.stopped_count, message.open_count) == (8, 10)
+    assert not message.finished
+    end = message.estimated_end_time.ToDatetime(tzinfo=UTC)
+    assert end == AT + timedelta(seconds=4 + 6)  # 600 are left
+    for other in (replace(fanout, next_at=None), replace(fanout, per_second=0.0)):
+        shown = reminder_pb2.FanOut()
+        put_fanout(shown, other)
+        assert not shown.HasField("estimated_end_time")
+        assert shown.finished == (other.next_at is None)
+
+
+def test_what_a_list_of_deliveries_is_to_have(validator: Validator) -> None:
+    """A status that is none is named, with those that are."""
+    request = pb.ListDeliveriesRequest(reminder_id="r1", subscriber_id="s1")
+    request.statuses.append(reminder_pb2.DELIVERY_STATUS_FAILED)
+    _, wanted, window = validator.list_deliveries(request)
+    assert (wanted.subscriber_id, wanted.statuses) == ("s1", {DeliveryStatus.FAILED})
+    token = seal("x", *window.scope)
+    request.page_token = token
+    assert validator.list_deliveries(request)[2].position == "x"
+    request.subscriber_id = "s2"
+    with pytest.raises(InvalidRequest):
+        validator.list_deliveries(request)
+    wrong = pb.ListDeliveriesRequest(reminder_id="r1", statuses=[0, 77])
+    with pytest.raises(InvalidRequest) as caught:
+        validator.list_deliveries(wrong)
+    assert [each.field for each in caught.value.violations] == ["statuses[0]", "statuses[1]"]
+    assert "DELIVERY_STATUS_FAILED" in caught.value.violations[0].description
+
+
+def test_a_replay_is_read_with_its_subscribers(validator: Validator) -> None:
+    """Each once, sorted; too many are refused."""
+    request = pb.ReplayOccurrenceRequest(reminder_id="r1", occurrence_id="20261201T090000")
+    request.subscriber_ids.extend(["b", "a", "b"])
+    assert validator.replay(request)[1].subscribers == ("a", "b")
+    request.subscriber_ids.extend(f"s{n}" for n in range(99))
+    request.subscriber_ids.append("")
+    with pytest.raises(InvalidRequest) as caught:
+        validator.replay(request)
+    assert {each.field for each in caught.value.violations} == {"subscriber_ids"}

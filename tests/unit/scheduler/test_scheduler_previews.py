@@ -14,6 +14,7 @@ from reminders.errors import InvalidRequest
 from reminders.lifecycle.previewing import DEFAULT_COUNT
 from reminders.model.definition import Policies, Recurring
 from reminders.recurrence import Gap, MissingDay
+from scheduler.admission import Overloaded
 from scheduler.previews import Previews
 from scheduler.validation import Validator
 
@@ -139,3 +140,20 @@ async def test_one_preview_is_computed_at_a_time(validator: Validator, now: date
     previews = Previews(ManualClock(now), validator)
     answers = await asyncio.gather(*(previews.answer(asks()) for _ in range(5)))
     assert [len(each.occurrences) for each in answers] == [DEFAULT_COUNT] * 5
+
+
+async def test_whose_turn_does_not_come_in_time_is_told_to_come_back(
+    validator: Validator, now: datetime
+) -> None:
+    """Without patience: whoever comes while another one is computed. It is not refused for good."""
+    previews = Previews(ManualClock(now), validator, patience=timedelta(0))
+    answers = await asyncio.gather(
+        *(previews.answer(asks()) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(each) for each in answers] == [
+        pb.PreviewOccurrencesResponse,
+        Overloaded,
+        Overloaded,
+    ]
+    assert "preview" in str(answers[1])
+    assert len((await previews.answer(asks())).occurrences) == DEFAULT_COUNT

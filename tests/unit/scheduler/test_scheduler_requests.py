@@ -111,8 +111,8 @@ def test_ledger_lists_are_told_apart(validator: Validator) -> None:
     with pytest.raises(InvalidRequest):
         validator.list_deliveries(pb.ListDeliveriesRequest(reminder_id="r1", page_token=token))
     one = pb.ListDeliveriesRequest(reminder_id="r1", occurrence_id="20261224T090000")
-    name, occurrence_id, window = validator.list_deliveries(one)
-    assert (name.reminder_id, occurrence_id) == ("r1", "20261224T090000")
+    name, wanted, window = validator.list_deliveries(one)
+    assert (name.reminder_id, wanted.occurrence_id) == ("r1", "20261224T090000")
     one.page_token = seal("x", *window.scope)
     assert validator.list_deliveries(one)[2].position == "x"
     one.occurrence_id = "20261225T090000"

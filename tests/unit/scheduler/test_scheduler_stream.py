@@ -6,11 +6,12 @@ from collections.abc import Callable
 import pytest
 from tocsin.v1 import reminder_service_pb2 as pb
 
-from reminders.errors import InvalidRequest, StoreUnavailable
+from reminders.errors import InvalidRequest, StoreUnavailable, TocsinError
 from scheduler.admission import Admission, Draining
-from scheduler.stream import Answered, BatchStream
+from scheduler.stream import BatchStream
 
 WINDOW = 4
+Answered = pb.BatchCreateRemindersResponse | TocsinError
 
 
 class Peer:

@@ -103,7 +103,7 @@ def test_an_empty_mask_is_refused(validator: Validator) -> None:
         ("namespace", "FIELD_IMMUTABLE", "never changed"),
         ("status", "FIELD_IMMUTABLE", "pause and resume"),
         ("create_time", "FIELD_IMMUTABLE", "by the server"),
-        ("topic_id", "FIELD_IMMUTABLE", "not served"),
+        ("topic_id", "FIELD_IMMUTABLE", "fixed at creation"),
         ("colour", "FIELD_UNKNOWN", "user_id, schedule"),
         ("*", "FIELD_UNKNOWN", "user_id, schedule"),
         ("policies.colour", "FIELD_UNKNOWN", "gap, overlap"),
@@ -225,3 +225,24 @@ def test_pause_takes_a_reason_of_some_length(validator: Validator) -> None:
     with pytest.raises(InvalidRequest) as caught:
         validator.pause(request)
     assert [one.field for one in caught.value.violations] == ["reason"]
+
+
+def test_a_topics_reminder_stays_with_its_topic(
+    edited: Callable[..., Definition], stored: Definition
+) -> None:
+    """And that of a test send with its one subscriber, whatever else is changed."""
+    topical = replace(stored, user_id="", topic_id="t", channels=(), only_subscriber="s1")
+    request = update("labels")
+    request.reminder.labels["k"] = "w"
+    assert edited(request, topical) == replace(topical, labels=(("k", "w"),))
+    request = update("user_id")
+    request.reminder.user_id = "u2"
+    with pytest.raises(InvalidRequest) as caught:
+        edited(request, topical)
+    (problem,) = caught.value.violations
+    assert (problem.field, problem.reason) == ("update_mask", "FIELD_IMMUTABLE")
+    request = update("channels")
+    request.reminder.channels.add().log.SetInParent()
+    with pytest.raises(InvalidRequest) as caught:
+        edited(request, topical)
+    assert [one.reason for one in caught.value.violations] == ["CHANNELS_FORBIDDEN"]

@@ -124,30 +124,31 @@ async def test_a_lingering_row_waits_for_company_and_a_full_batch_for_nobody(
 ) -> None:
     """One that stays alone is sent all the same, and a landing does not hurry the next ones."""
     writer = GroupWriter(sender, patience_s=3600, linger_s=3600)
-    rows = mutations(22)
-    callers = [start(writer, [row]) for row in rows[:19]]
+    full = writing.MAX_ITEMS
+    rows = mutations(full + 2)
+    callers = [start(writer, [row]) for row in rows[: full - 1]]
     await settle()
     assert sender.sent == []
-    callers.append(start(writer, [rows[19]]))
+    callers.append(start(writer, [rows[full - 1]]))
     await settle()
-    assert sender.sent == [rows[:20]]
-    callers.append(start(writer, [rows[20]]))
+    assert sender.sent == [rows[:full]]
+    callers.append(start(writer, [rows[full]]))
     sender.answer()
     await settle()
-    assert sender.sent == [rows[:20]]
+    assert sender.sent == [rows[:full]]
     for caller in callers:
         caller.cancel()
     short = GroupWriter(sender, patience_s=3600, linger_s=0.001)
-    alone = start(short, [rows[21]])
+    alone = start(short, [rows[full + 1]])
     while len(sender.sent) == 1:  # noqa: ASYNC110 - a real timer, of a millisecond
         await asyncio.sleep(0)
-    assert sender.sent[1] == [rows[21]]
+    assert sender.sent[1] == [rows[full + 1]]
     sender.answer_all()
     await alone
 
 
 async def test_batches_are_bounded_in_items_and_bytes(sender: Sender, writer: GroupWriter) -> None:
-    """Twenty items or 32 KiB, whichever comes first; a larger item goes alone."""
+    """Thirty-two items or 32 KiB, whichever comes first; a larger item goes alone."""
     rows = [*mutations(50), *mutations(9, size=8_000), *mutations(2, size=40_000)]
     caller = start(writer, rows)
     for _ in range(10):
@@ -156,16 +157,16 @@ async def test_batches_are_bounded_in_items_and_bytes(sender: Sender, writer: Gr
     await caller
     assert [row for group in sender.sent for row in group] == rows
     for group in sender.sent:
-        assert len(group) <= 20
+        assert len(group) <= 32
         assert len(group) == 1 or sum(row.size for row in group) <= 32 * 1024
-    assert len(sender.sent[0]) == 20
+    assert len(sender.sent[0]) == 32
 
 
 async def test_more_slots_for_full_batches(sender: Sender, writer: GroupWriter) -> None:
     """Sixteen under way at most, and never one more."""
     caller = start(writer, mutations(1_000))
     await settle()
-    assert [len(group) for group in sender.sent] == [20] * writing.MAX_FULL_IN_FLIGHT
+    assert [len(group) for group in sender.sent] == [writing.MAX_ITEMS] * writing.MAX_FULL_IN_FLIGHT
     sender.answer()
     await settle()
     assert len(sender.sent) == writing.MAX_FULL_IN_FLIGHT + 1
@@ -216,6 +217,22 @@ async def test_a_failed_batch_is_sent_again_one_by_one(
     assert isinstance(bad, StoreUnavailable)
     assert bad.operation == "test"
     assert len(sender.sent) == 4
+
+
+async def test_what_its_caller_gave_up_is_not_sent_again(
+    sender: Sender, writer: GroupWriter
+) -> None:
+    """Nobody would hear of it; whoever shares its batch is served."""
+    rows = mutations(2)
+    gone, patient = (start(writer, [row]) for row in rows)
+    await settle()
+    gone.cancel()
+    await settle()
+    sender.answer(OperationTimedOut())
+    await settle()
+    assert sender.sent == [rows, [rows[1]]]
+    sender.answer()
+    await patient
 
 
 @pytest.mark.parametrize(

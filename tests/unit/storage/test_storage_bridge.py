@@ -12,7 +12,8 @@ from cassandra.connection import ConnectionShutdown
 from cassandra.protocol import OverloadedErrorMessage
 
 from reminders.errors import StoreUnavailable
-from reminders.storage.bridge import Bridge, together, translated
+from reminders.storage.bridge import MAX_SINGLE_REQUESTS, Bridge, together, translated
+from reminders.storage.wire import CONDITIONAL_TIMEOUT_S
 
 
 class Response:
@@ -29,17 +30,25 @@ class Response:
         self.fail = lambda error: errback(error, *errback_args)
 
 
+class Bound:
+    """A statement, as far as the bridge looks at it."""
+
+    is_idempotent = True
+
+
 class Session:
     """Hands out responses."""
 
     def __init__(self) -> None:
         self.responses: list[Response] = []
+        self.options: list[dict[str, float]] = []
 
     def get_execution_profile(self, _name: Any) -> None:
         """Not needed."""
 
-    def execute_async(self, _statement: Any) -> Response:
+    def execute_async(self, _statement: Any, **options: float) -> Response:
         """One more."""
+        self.options.append(options)
         self.responses.append(Response())
         return self.responses[-1]
 
@@ -65,7 +74,7 @@ async def test_many_completions_wake_the_loop_once(monkeypatch: pytest.MonkeyPat
         return wake(*args)
 
     monkeypatch.setattr(loop, "call_soon_threadsafe", counted)
-    callers = [asyncio.create_task(bridge.run(n), name=f"run {n}") for n in range(100)]
+    callers = [asyncio.create_task(bridge.run(Bound()), name=f"run {n}") for n in range(100)]
     await asyncio.sleep(0)
 
     def complete() -> None:
@@ -77,10 +86,22 @@ async def test_many_completions_wake_the_loop_once(monkeypatch: pytest.MonkeyPat
     assert wakes == 1
 
 
+async def test_an_lwt_waits_for_less_time() -> None:
+    """It is asked of one node only: one that hangs must not cost its caller the whole limit."""
+    session = Session()
+    conditional = Bound()
+    conditional.is_idempotent = False
+    caller = asyncio.create_task(Bridge(session).run(conditional), name="run")
+    await asyncio.sleep(0)
+    assert session.options == [{"timeout": CONDITIONAL_TIMEOUT_S}]
+    on_a_thread(lambda: session.responses[0].succeed([(True,)]))
+    assert await caller == [(True,)]
+
+
 async def test_no_rows_are_an_empty_list() -> None:
     """Writes answer None."""
     session = Session()
-    caller = asyncio.create_task(Bridge(session).run("write"), name="run")
+    caller = asyncio.create_task(Bridge(session).run(Bound()), name="run")
     await asyncio.sleep(0)
     on_a_thread(lambda: session.responses[0].succeed(None))
     assert await caller == []
@@ -90,7 +111,7 @@ async def test_errors_reach_the_caller_and_a_cancelled_one_does_not_mind() -> No
     """An answer that nobody waits for is dropped; the others are served."""
     session = Session()
     bridge = Bridge(session)
-    first, second = (asyncio.create_task(bridge.run(n), name=f"run {n}") for n in (1, 2))
+    first, second = (asyncio.create_task(bridge.run(Bound()), name=f"run {n}") for n in (1, 2))
     await asyncio.sleep(0)
     first.cancel()
     await asyncio.sleep(0)
@@ -102,6 +123,29 @@ async def test_errors_reach_the_caller_and_a_cancelled_one_does_not_mind() -> No
     on_a_thread(fail)
     with pytest.raises(OperationTimedOut):
         await second
+
+
+async def test_requests_given_up_count_until_the_driver_is_done_with_them() -> None:
+    """While the server hangs, calls that come and go send no more than so many."""
+    session = Session()
+    bridge = Bridge(session)
+
+    async def call(number: int) -> list[Any]:
+        return await bridge.run(Bound())
+
+    gone = [asyncio.create_task(call(n), name=f"gone {n}") for n in range(2 * MAX_SINGLE_REQUESTS)]
+    await asyncio.sleep(0)
+    for task in gone:
+        task.cancel()
+    await asyncio.wait(gone)
+    patient = asyncio.create_task(call(-1), name="patient")
+    await asyncio.sleep(0)
+    assert len(session.responses) == MAX_SINGLE_REQUESTS
+    on_a_thread(lambda: session.responses[0].fail(OperationTimedOut()))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    on_a_thread(lambda: session.responses[-1].succeed([(1,)]))
+    assert await patient == [(1,)]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dispatcher.channels.port import Outcome, Outgoing, Result
+from dispatcher.channels.port import NOBODY, Destination, Outcome, Outgoing, Result
 from dispatcher.service import Dispatcher
 from dispatcher.settings import DispatcherSettings
 from expander.expansion import Expansion
@@ -22,7 +22,7 @@ OK = Result(outcome=Outcome.OK, acknowledged=True, status_code=200)
 
 @dataclass
 class Receiver:
-    """Implements `ChannelSender` for the log channel: remembers what came, and when."""
+    """Implements `ChannelSender`, for all kinds but webhooks: remembers what came, and when."""
 
     world: World
     came: dict[str, list[datetime]] = field(default_factory=lambda: defaultdict(list))
@@ -31,10 +31,10 @@ class Receiver:
     answer: Callable[[Outgoing], Result] = lambda _: OK
     on_send: Callable[[Outgoing], Awaitable[None]] | None = None
 
-    def destination(self, channel: Channel) -> str:
+    def destination(self, channel: Channel) -> Destination:
         """Nobody is burdened."""
         del channel
-        return ""
+        return NOBODY
 
     async def send(self, outgoing: Outgoing) -> Result:
         """As told."""
@@ -63,16 +63,16 @@ class Receiver:
 
 
 @asynccontextmanager
-async def everything(world: World) -> AsyncIterator[Receiver]:
+async def everything(world: World, made: type[Receiver] = Receiver) -> AsyncIterator[Receiver]:
     """A scanner, an expander and a dispatcher at work."""
     stop = asyncio.Event()
-    receiver = Receiver(world)
+    receiver = made(world)
     dispatcher = Dispatcher(
         world.platform,
         DispatcherSettings(read_wait=timedelta(milliseconds=200)),
         world.reminders.changes.finish,
         world.reminders.backfills.turn,
-        {"log": receiver},
+        dict.fromkeys(("log", "email", "sms", "push"), receiver),
     )
     expander = Expander(world.platform, Expansion(world.platform, world.reminders))
     services = (scanner_of(world), expander, dispatcher)

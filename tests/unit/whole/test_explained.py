@@ -158,13 +158,13 @@ async def test_what_a_change_kept_from_firing_is_told(world: World, how: str) ->
     assert answer.following.owner == ("nobody" if how == "cancel" else "caller")
 
 
-async def test_a_retry_of_a_cancelled_reminder_ends_unsent(world: World) -> None:
-    """The answer says so before it happens."""
+async def test_a_retry_of_a_paused_reminder_ends_unsent(world: World) -> None:
+    """The answer says so before it happens. (A cancel ends it at once.)"""
     name = await world.create(every("FREQ=DAILY", start_local=(NOON + MINUTE).replace(tzinfo=None)))
     async with everything(world) as receiver:
         receiver.answer = lambda _: asking(HOUR)
         await run(world, 2 * MINUTE)
-        await world.cancel(name)
+        await world.pause(name)
         (delivery,) = (await explain(world, name)).occurrences[-1].deliveries
         assert "which ends unsent" in delivery.following.what
         await run(world, 2 * HOUR)

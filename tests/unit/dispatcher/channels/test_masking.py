@@ -64,3 +64,17 @@ def test_without_secrets_nothing_changes() -> None:
     """And what is too short to be one is none."""
     assert Mask()("anything") == "anything"
     assert Mask(["ab", "", "  "])("drab ab") == "drab ab"
+
+
+def test_blanks_of_any_kind_are_part_of_a_secret() -> None:
+    """Its parts are secrets of their own, and do not keep the whole, or its start, from being seen.
+
+    Found by a run of the tests above with other examples.
+    """
+    assert Mask(["00000\xa0"])("(00000\xa0)") == "(***)"
+    assert Mask(["000000000\xa0000111"])("(000000000\xa00001") == "(***"
+
+
+def test_secrets_that_overlap_leave_nothing_of_either() -> None:
+    """The text ends with one of them, and with the start of the next."""
+    assert Mask(["one-secret-x", "secret-x-two"])("see one-secret-x") == "see ***"

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dispatcher.channels.messages import Message, message_of
 from dispatcher.channels.port import Outcome, Outgoing
 from dispatcher.channels.templates import MAX_PART_BYTES, NO_TEMPLATES, TemplateError, Templates
 from reminders.model.definition import Email
-from tests.standins.sending import KEY, outgoing
+from reminders.model.subscriber import Subscriber
+from tests.standins.sending import KEY, NOW, outgoing
 
 Write = Callable[..., None]
 
@@ -67,15 +69,43 @@ async def test_a_template_sees_params_and_the_reminder(templates: Templates, wri
     assert await text_of(templates, it) == f"{KEY} Europe/Paris r1"
 
 
+async def test_a_template_sees_the_subscriber_of_a_topic(
+    templates: Templates, write: Write
+) -> None:
+    """Whose zone is the occurrence's where it has none of its own."""
+    write("{{ topic_id }} {{ subscriber_id }} {{ subscriber_local }} {{ subscriber_time_zone }}")
+    bare = sent()
+    one = Subscriber(
+        namespace="default",
+        topic_id="deploys",
+        subscriber_id="s1",
+        channel=bare.channel,
+        created_at=NOW,
+        updated_at=NOW,
+        stamp=1,
+    )
+    it = replace(bare, subscriber=one)
+    assert await text_of(templates, it) == "deploys s1 2026-03-29 03:00:00 Europe/Paris"
+    it = replace(bare, subscriber=replace(one, time_zone="Asia/Tokyo"))
+    assert await text_of(templates, it) == "deploys s1 2026-03-29 10:00:00 Asia/Tokyo"
+    message = await message_of(NO_TEMPLATES, replace(it, test=True), "email", subject="Tea")
+    assert message.title == "[test] Tea"
+
+
 @pytest.mark.parametrize(
     ("locale", "expected"),
-    [("fr-CA", "allô"), ("fr-FR", "salut"), ("fr", "salut"), ("de-DE", "hello"), ("", "hello")],
+    [
+        *(("fr-CA", "allô"), ("fr-FR", "salut"), ("fr", "salut"), ("fr_CA", "allô")),
+        *(("de-DE", "hello"), ("", "hello")),
+        *(("zh-Hant-TW", "你好"), ("zh-Hans", "hello")),
+    ],
 )
 async def test_the_nearest_locale_is_taken(
     templates: Templates, write: Write, locale: str, expected: str
 ) -> None:
-    """The exact one, its language, the default; the receiver's goes before that of the params."""
+    """Shorter by a part each time, at last the default; the receiver's goes before the params'."""
     write("hello")
+    write("你好", locale="zh-Hant")
     write("salut", locale="fr")
     write("allô", locale="fr-CA")
     assert await text_of(templates, sent(locale=locale)) == expected

@@ -218,7 +218,7 @@ class _OccurrenceStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Occu
     OCCURRENCE_STATUS_PLANNED: _OccurrenceStatus.ValueType  # 1
     OCCURRENCE_STATUS_CLAIMED: _OccurrenceStatus.ValueType  # 2
     OCCURRENCE_STATUS_COMPLETED: _OccurrenceStatus.ValueType  # 3
-    """Every delivery ended well."""
+    """Every delivery that was not cancelled ended well."""
     OCCURRENCE_STATUS_FAILED: _OccurrenceStatus.ValueType  # 4
     """At least one delivery ended badly."""
     OCCURRENCE_STATUS_SKIPPED: _OccurrenceStatus.ValueType  # 5
@@ -231,7 +231,7 @@ OCCURRENCE_STATUS_UNSPECIFIED: OccurrenceStatus.ValueType  # 0
 OCCURRENCE_STATUS_PLANNED: OccurrenceStatus.ValueType  # 1
 OCCURRENCE_STATUS_CLAIMED: OccurrenceStatus.ValueType  # 2
 OCCURRENCE_STATUS_COMPLETED: OccurrenceStatus.ValueType  # 3
-"""Every delivery ended well."""
+"""Every delivery that was not cancelled ended well."""
 OCCURRENCE_STATUS_FAILED: OccurrenceStatus.ValueType  # 4
 """At least one delivery ended badly."""
 OCCURRENCE_STATUS_SKIPPED: OccurrenceStatus.ValueType  # 5
@@ -315,6 +315,7 @@ class Reminder(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     UPDATE_TIME_FIELD_NUMBER: _builtins.int
     PAUSE_REASON_FIELD_NUMBER: _builtins.int
+    ONLY_SUBSCRIBER_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The tenant that owns it. 1–64 characters of [A-Za-z0-9._-]. Empty on a request: "default"."""
     reminder_id: _builtins.str
@@ -328,8 +329,8 @@ class Reminder(_message.Message):
     user_id: _builtins.str
     """One person, by the id that the calling service uses. At most 128 bytes."""
     topic_id: _builtins.str
-    """Everyone who subscribes to the topic. At most 128 bytes. Refused with AUDIENCE_UNAVAILABLE
-    until topics are served.
+    """Everyone who subscribes to the topic when it rings and whose filter `labels` pass, each at the
+    endpoint of its own (see topic_service.proto). At most 128 bytes. Fixed at creation.
     """
     template_id: _builtins.str
     """What e-mail, SMS, push and webhook payloads are rendered from, where the operator has a template
@@ -345,6 +346,8 @@ class Reminder(_message.Message):
     """A campaign that can be cancelled as a whole. Fixed at creation. At most 128 bytes. Default: none."""
     pause_reason: _builtins.str
     """Why it is paused; empty unless paused. Output only."""
+    only_subscriber_id: _builtins.str
+    """Set where SendTest made it: goes to this subscriber of the topic alone. Output only."""
     @_builtins.property
     def schedule(self) -> Global___Schedule:
         """When. Required."""
@@ -355,7 +358,7 @@ class Reminder(_message.Message):
 
     @_builtins.property
     def channels(self) -> _containers.RepeatedCompositeFieldContainer[Global___Channel]:
-        """Where it is delivered: 1–16 channels."""
+        """Where it is delivered: 1–16 channels. None with a topic_id (CHANNELS_FORBIDDEN)."""
 
     @_builtins.property
     def params(self) -> _struct_pb2.Struct:
@@ -366,8 +369,8 @@ class Reminder(_message.Message):
 
     @_builtins.property
     def labels(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """For your own bookkeeping: at most 32; key (not empty) and value at most 63 bytes each.
-        Default: none.
+        """For your own bookkeeping, and what the filters of a topic's subscribers look at: at most 32; key
+        (not empty) and value at most 63 bytes each. Default: none.
         """
 
     @_builtins.property
@@ -404,10 +407,11 @@ class Reminder(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         update_time: _timestamp_pb2.Timestamp | None = ...,
         pause_reason: _builtins.str = ...,
+        only_subscriber_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "create_time", b"create_time", "params", b"params", "policies", b"policies", "schedule", b"schedule", "topic_id", b"topic_id", "update_time", b"update_time", "user_id", b"user_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "channels", b"channels", "create_time", b"create_time", "dedup_key", b"dedup_key", "etag", b"etag", "group_id", b"group_id", "labels", b"labels", "namespace", b"namespace", "next_occurrences", b"next_occurrences", "params", b"params", "pause_reason", b"pause_reason", "policies", b"policies", "reminder_id", b"reminder_id", "schedule", b"schedule", "status", b"status", "template_id", b"template_id", "topic_id", b"topic_id", "update_time", b"update_time", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "channels", b"channels", "create_time", b"create_time", "dedup_key", b"dedup_key", "etag", b"etag", "group_id", b"group_id", "labels", b"labels", "namespace", b"namespace", "next_occurrences", b"next_occurrences", "only_subscriber_id", b"only_subscriber_id", "params", b"params", "pause_reason", b"pause_reason", "policies", b"policies", "reminder_id", b"reminder_id", "schedule", b"schedule", "status", b"status", "template_id", b"template_id", "topic_id", b"topic_id", "update_time", b"update_time", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_audience: _TypeAlias = _typing.Literal["user_id", "topic_id"]  # noqa: Y015
     _WhichOneofArgType_audience: _TypeAlias = _typing.Literal["audience", b"audience"]  # noqa: Y015
@@ -477,8 +481,9 @@ class LocalTime(_message.Message):
     time: _builtins.str
     """"09:00" or "09:00:30". Required."""
     time_zone: _builtins.str
-    """An IANA name such as "Europe/Paris"; never an offset or an abbreviation. Required (the user's
-    profile will be the default once recipients are served).
+    """An IANA name such as "Europe/Paris"; never an offset or an abbreviation. Default: that of the
+    user's recipient record (RecipientService), as it is when the create or change is taken: it is
+    stored here, so a later change of the record moves nothing. Required where the record has none.
     """
     def __init__(
         self,
@@ -529,7 +534,7 @@ class Recurrence(_message.Message):
     Required with rrule; with cron the default is the time of the create.
     """
     time_zone: _builtins.str
-    """An IANA name, as in LocalTime. Required."""
+    """An IANA name, as in LocalTime, with the same default."""
     max_occurrences: _builtins.int
     """Ends after this many occurrences, at most 999,999,999. 0: no such end."""
     @_builtins.property
@@ -727,7 +732,9 @@ Global___Channel: _TypeAlias = Channel  # noqa: Y015
 @_typing.final
 class WebhookChannel(_message.Message):
     """An HTTP POST of JSON {eventId, payload, reminderId, occurrenceId, plannedLocal, timeZone,
-    plannedAt, …} with `webhook-id` and `x-event-id` set to the delivery key. Any 2xx confirms.
+    plannedAt, …} with `webhook-id` and `x-event-id` set to the delivery key. Any 2xx confirms. To a
+    topic's subscriber also topicId and subscriberId; subscriberLocal and subscriberTimeZone where it
+    has a time_zone; "test": true in a test send.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -796,8 +803,9 @@ class EmailChannel(_message.Message):
     TO_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """One plain address, ASCII (an IDN as xn--…), at most 254 characters. Without one it is refused
-    with NO_ADDRESS: recipient records are not served yet.
+    """One plain address, ASCII (an IDN as xn--…), at most 254 characters. Default: that of the user's
+    recipient record, as it is at each attempt. A create is refused with NO_ADDRESS where the record
+    has none by then; a delivery that finds none fails with "no_address".
     """
     subject: _builtins.str
     """One line, at most 512 bytes; a template's goes before it. Default: `title` of the params."""
@@ -823,7 +831,7 @@ class SmsChannel(_message.Message):
 
     TO_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """E.164, such as "+33123456789". Without one: NO_ADDRESS, as in EmailChannel."""
+    """E.164, such as "+33123456789". Default: that of the recipient record, as in EmailChannel."""
     def __init__(
         self,
         *,
@@ -846,9 +854,9 @@ class PushChannel(_message.Message):
     TO_FIELD_NUMBER: _builtins.int
     PROVIDER_FIELD_NUMBER: _builtins.int
     to: _builtins.str
-    """A device token. Without one: NO_ADDRESS, as in EmailChannel."""
+    """A device token. Default: the first one of the recipient record, as in EmailChannel."""
     provider: Global___PushProvider.ValueType
-    """Whose token it is. Required."""
+    """Whose token it is. Required with `to`; without, which tokens of the record count. Default: all."""
     def __init__(
         self,
         *,
@@ -904,6 +912,7 @@ class Occurrence(_message.Message):
     SKIPPED_COUNT_FIELD_NUMBER: _builtins.int
     SKIPPED_THROUGH_LOCAL_FIELD_NUMBER: _builtins.int
     SKIPPED_THROUGH_TIME_FIELD_NUMBER: _builtins.int
+    FAN_OUT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     reminder_id: _builtins.str
     occurrence_id: _builtins.str
@@ -921,11 +930,13 @@ class Occurrence(_message.Message):
     """1 for the second of two equal local times, else 0."""
     status: Global___OccurrenceStatus.ValueType
     reason: _builtins.str
-    """Why it did not ring, such as "superseded"; empty otherwise. A stable word."""
+    """Why it did not ring, such as "superseded", or what it waits for ("quiet_hours"); empty otherwise.
+    A stable word.
+    """
     zone_data_version: _builtins.str
     """The IANA release that the instant was computed with, such as "2026a"."""
     target_count: _builtins.int
-    """How many deliveries it has: the channels, or the subscribers of a topic."""
+    """How many deliveries it has: the channels, or the subscribers of a topic (0 until it rings)."""
     holiday_data_version: _builtins.str
     """The edition of holidays that its day was computed with, such as "0.109"; empty where the
     reminder uses no holiday calendar.
@@ -951,6 +962,10 @@ class Occurrence(_message.Message):
 
     @_builtins.property
     def skipped_through_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def fan_out(self) -> Global___FanOut:
+        """Of a topic's reminder, from its claim on: how far it has come. Unset otherwise."""
+
     def __init__(
         self,
         *,
@@ -974,14 +989,99 @@ class Occurrence(_message.Message):
         skipped_count: _builtins.int = ...,
         skipped_through_local: _builtins.str = ...,
         skipped_through_time: _timestamp_pb2.Timestamp | None = ...,
+        fan_out: Global___FanOut | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fire_time", b"fire_time", "planned_time", b"planned_time", "skipped_through_time", b"skipped_through_time"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fan_out", b"fan_out", "fire_time", b"fire_time", "planned_time", b"planned_time", "skipped_through_time", b"skipped_through_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fire_time", b"fire_time", "fold", b"fold", "holiday_data_version", b"holiday_data_version", "namespace", b"namespace", "nominal_local", b"nominal_local", "occurrence_id", b"occurrence_id", "origin", b"origin", "planned_local", b"planned_local", "planned_time", b"planned_time", "reason", b"reason", "reminder_id", b"reminder_id", "reminder_version", b"reminder_version", "skipped_count", b"skipped_count", "skipped_through_local", b"skipped_through_local", "skipped_through_time", b"skipped_through_time", "status", b"status", "target_count", b"target_count", "time_zone", b"time_zone", "zone_data_version", b"zone_data_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_time", b"claim_time", "fan_out", b"fan_out", "fire_time", b"fire_time", "fold", b"fold", "holiday_data_version", b"holiday_data_version", "namespace", b"namespace", "nominal_local", b"nominal_local", "occurrence_id", b"occurrence_id", "origin", b"origin", "planned_local", b"planned_local", "planned_time", b"planned_time", "reason", b"reason", "reminder_id", b"reminder_id", "reminder_version", b"reminder_version", "skipped_count", b"skipped_count", "skipped_through_local", b"skipped_through_local", "skipped_through_time", b"skipped_through_time", "status", b"status", "target_count", b"target_count", "time_zone", b"time_zone", "zone_data_version", b"zone_data_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Occurrence: _TypeAlias = Occurrence  # noqa: Y015
+
+@_typing.final
+class FanOut(_message.Message):
+    """How far an occurrence has come that is for the subscribers of a topic, as it was counted at
+    count_time: every second or so at first, then less and less often, until every delivery has ended.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
+    SUBSCRIBER_COUNT_FIELD_NUMBER: _builtins.int
+    TARGET_COUNT_FIELD_NUMBER: _builtins.int
+    PAUSED_COUNT_FIELD_NUMBER: _builtins.int
+    FILTERED_COUNT_FIELD_NUMBER: _builtins.int
+    DELIVERED_COUNT_FIELD_NUMBER: _builtins.int
+    FAILED_COUNT_FIELD_NUMBER: _builtins.int
+    STOPPED_COUNT_FIELD_NUMBER: _builtins.int
+    OPEN_COUNT_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    COUNT_TIME_FIELD_NUMBER: _builtins.int
+    FINISHED_FIELD_NUMBER: _builtins.int
+    RATE_PER_SECOND_FIELD_NUMBER: _builtins.int
+    ESTIMATED_END_TIME_FIELD_NUMBER: _builtins.int
+    STOP_REASON_FIELD_NUMBER: _builtins.int
+    topic_id: _builtins.str
+    subscriber_count: _builtins.int
+    """Subscribers of the topic when it began; 0 until they were counted."""
+    target_count: _builtins.int
+    """Deliveries begun so far. Once finished, all of them."""
+    paused_count: _builtins.int
+    """Subscribers that get nothing: they are paused, or their filter does not fit."""
+    filtered_count: _builtins.int
+    delivered_count: _builtins.int
+    """Of target_count: taken by the receiver or by a relay for it."""
+    failed_count: _builtins.int
+    """Ended otherwise than well."""
+    stopped_count: _builtins.int
+    """Ended because it was too late, or because they unsubscribed, were paused, or the reminder was
+    cancelled or paused.
+    """
+    open_count: _builtins.int
+    """Not ended: under way, or waiting for their next attempt."""
+    finished: _builtins.bool
+    """Every delivery has ended; the counts are final, unless some are replayed."""
+    rate_per_second: _builtins.float
+    """Subscribers told or left out in a second, lately."""
+    stop_reason: _builtins.str
+    """Set where it ended before its end: a stable word such as "cancelled"."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp: ...
+    @_builtins.property
+    def count_time(self) -> _timestamp_pb2.Timestamp:
+        """Unset until the first count, about a second after start_time."""
+
+    @_builtins.property
+    def estimated_end_time(self) -> _timestamp_pb2.Timestamp:
+        """When the last subscriber will have been told at this rate; unset where that is not known."""
+
+    def __init__(
+        self,
+        *,
+        topic_id: _builtins.str = ...,
+        subscriber_count: _builtins.int = ...,
+        target_count: _builtins.int = ...,
+        paused_count: _builtins.int = ...,
+        filtered_count: _builtins.int = ...,
+        delivered_count: _builtins.int = ...,
+        failed_count: _builtins.int = ...,
+        stopped_count: _builtins.int = ...,
+        open_count: _builtins.int = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+        count_time: _timestamp_pb2.Timestamp | None = ...,
+        finished: _builtins.bool = ...,
+        rate_per_second: _builtins.float = ...,
+        estimated_end_time: _timestamp_pb2.Timestamp | None = ...,
+        stop_reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["count_time", b"count_time", "estimated_end_time", b"estimated_end_time", "start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count_time", b"count_time", "delivered_count", b"delivered_count", "estimated_end_time", b"estimated_end_time", "failed_count", b"failed_count", "filtered_count", b"filtered_count", "finished", b"finished", "open_count", b"open_count", "paused_count", b"paused_count", "rate_per_second", b"rate_per_second", "start_time", b"start_time", "stop_reason", b"stop_reason", "stopped_count", b"stopped_count", "subscriber_count", b"subscriber_count", "target_count", b"target_count", "topic_id", b"topic_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FanOut: _TypeAlias = FanOut  # noqa: Y015
 
 @_typing.final
 class Delivery(_message.Message):
@@ -1002,6 +1102,7 @@ class Delivery(_message.Message):
     NEXT_ATTEMPT_TIME_FIELD_NUMBER: _builtins.int
     ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
     ATTEMPTS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     reminder_id: _builtins.str
     occurrence_id: _builtins.str
@@ -1018,6 +1119,10 @@ class Delivery(_message.Message):
     """What the provider called it; empty if it gave nothing."""
     acknowledged: _builtins.bool
     """Whether the receiver's acknowledgement is on record."""
+    reason: _builtins.str
+    """Why it ended otherwise than well, or what it waits for: a stable word such as "opted_out", or
+    "quiet_hours" (until next_attempt_time, if that is set). Empty otherwise.
+    """
     @_builtins.property
     def next_attempt_time(self) -> _timestamp_pb2.Timestamp:
         """When the next attempt is due; unset if none is."""
@@ -1042,10 +1147,11 @@ class Delivery(_message.Message):
         next_attempt_time: _timestamp_pb2.Timestamp | None = ...,
         acknowledged: _builtins.bool = ...,
         attempts: _abc.Iterable[Global___Attempt] | None = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["next_attempt_time", b"next_attempt_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged", b"acknowledged", "attempt_count", b"attempt_count", "attempts", b"attempts", "channel_id", b"channel_id", "delivery_key", b"delivery_key", "error_class", b"error_class", "namespace", b"namespace", "next_attempt_time", b"next_attempt_time", "occurrence_id", b"occurrence_id", "provider_event_id", b"provider_event_id", "reminder_id", b"reminder_id", "status", b"status", "subscriber_id", b"subscriber_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged", b"acknowledged", "attempt_count", b"attempt_count", "attempts", b"attempts", "channel_id", b"channel_id", "delivery_key", b"delivery_key", "error_class", b"error_class", "namespace", b"namespace", "next_attempt_time", b"next_attempt_time", "occurrence_id", b"occurrence_id", "provider_event_id", b"provider_event_id", "reason", b"reason", "reminder_id", b"reminder_id", "status", b"status", "subscriber_id", b"subscriber_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1070,7 +1176,7 @@ class Attempt(_message.Message):
     error_class: _builtins.str
     """Empty if it went well; "outcome_unknown" if a crash hid the answer."""
     excerpt: _builtins.str
-    """The start of the answer's body, at most 256 characters, secrets masked."""
+    """The start of the answer's body, printable, at most 1 KiB, secrets masked. Default: empty."""
     outcome_unknown: _builtins.bool
     """It was sent, and nobody knows whether it was taken: the answer was lost, or a crash hid it. An
     attempt that follows may be a repeat, under the same delivery key.

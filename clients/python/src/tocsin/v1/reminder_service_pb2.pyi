@@ -72,6 +72,8 @@ class _ReplayVerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReplayV
     """Left alone: it is still being tried by itself."""
     REPLAY_VERDICT_CHANNEL_GONE: _ReplayVerdict.ValueType  # 4
     """The reminder has no such channel any more."""
+    REPLAY_VERDICT_SUBSCRIBER_GONE: _ReplayVerdict.ValueType  # 5
+    """Whom it was for has unsubscribed."""
 
 class ReplayVerdict(_ReplayVerdict, metaclass=_ReplayVerdictEnumTypeWrapper): ...
 
@@ -83,6 +85,8 @@ REPLAY_VERDICT_UNDER_WAY: ReplayVerdict.ValueType  # 3
 """Left alone: it is still being tried by itself."""
 REPLAY_VERDICT_CHANNEL_GONE: ReplayVerdict.ValueType  # 4
 """The reminder has no such channel any more."""
+REPLAY_VERDICT_SUBSCRIBER_GONE: ReplayVerdict.ValueType  # 5
+"""Whom it was for has unsubscribed."""
 Global___ReplayVerdict: _TypeAlias = ReplayVerdict  # noqa: Y015
 
 @_typing.final
@@ -258,14 +262,17 @@ class ListRemindersRequest(_message.Message):
     USER_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TOPIC_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Default: "default"."""
     user_id: _builtins.str
-    """Required."""
+    """Either this or topic_id is required."""
     page_size: _builtins.int
     """1–1,000. Default 50, of which the largest items fit into the 4 MiB that clients take by default."""
     page_token: _builtins.str
     """From the page before, with all else the same. Default: the first page."""
+    topic_id: _builtins.str
+    """Those that go to this topic."""
     def __init__(
         self,
         *,
@@ -273,10 +280,11 @@ class ListRemindersRequest(_message.Message):
         user_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        topic_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "topic_id", b"topic_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -293,7 +301,7 @@ class ListRemindersResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     total_size: _builtins.int
-    """Pending reminders of the user in all, exact to 10,000; larger counts answer 10,000."""
+    """Pending reminders of the user or topic in all, exact to 10,000; larger counts answer 10,000."""
     total_size_capped: _builtins.bool
     """True if there are more than total_size."""
     @_builtins.property
@@ -353,9 +361,20 @@ class CancelReminderResponse(_message.Message):
     REMINDER_FIELD_NUMBER: _builtins.int
     WAS_FIRED_FIELD_NUMBER: _builtins.int
     OCCURRENCES_FIELD_NUMBER: _builtins.int
+    DELIVERIES_STOPPED_FIELD_NUMBER: _builtins.int
     was_fired: _builtins.bool
     """True if an occurrence whose time had come was already claimed, or if that is in doubt. For a
-    recurring reminder: whether any of the occurrences that were still live had been.
+    recurring reminder: whether any of the occurrences that were still live had been, or deliveries
+    of an earlier one were stopped. A one-shot that was fired keeps the status FIRED, and sends no
+    more.
+    """
+    deliveries_stopped: _builtins.int
+    """How many deliveries were stopped while they waited for another attempt or for a place at their
+    destination, over all occurrences: they end CANCELLED, and are never sent. Default: 0. An attempt
+    that was claimed at that very moment is not counted; it may arrive, and nothing follows it. At
+    least so many: replays, backfilled occurrences, and what stands behind the newest 2,000
+    deliveries on record end unsent at their time and are not counted. Of a topic's reminder 0: its
+    deliveries are stopped in the same way, whatever their number.
     """
     @_builtins.property
     def reminder(self) -> _reminder_pb2.Reminder:
@@ -363,7 +382,9 @@ class CancelReminderResponse(_message.Message):
 
     @_builtins.property
     def occurrences(self) -> _containers.RepeatedCompositeFieldContainer[Global___OccurrenceFate]:
-        """The same for each occurrence that was live."""
+        """The same for each occurrence that was live; and for earlier ones of which deliveries were
+        stopped, the newest 16.
+        """
 
     def __init__(
         self,
@@ -371,10 +392,11 @@ class CancelReminderResponse(_message.Message):
         reminder: _reminder_pb2.Reminder | None = ...,
         was_fired: _builtins.bool = ...,
         occurrences: _abc.Iterable[Global___OccurrenceFate] | None = ...,
+        deliveries_stopped: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reminder", b"reminder"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrences", b"occurrences", "reminder", b"reminder", "was_fired", b"was_fired"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries_stopped", b"deliveries_stopped", "occurrences", b"occurrences", "reminder", b"reminder", "was_fired", b"was_fired"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -387,8 +409,13 @@ class OccurrenceFate(_message.Message):
     OCCURRENCE_ID_FIELD_NUMBER: _builtins.int
     PLANNED_TIME_FIELD_NUMBER: _builtins.int
     WAS_FIRED_FIELD_NUMBER: _builtins.int
+    DELIVERIES_STOPPED_FIELD_NUMBER: _builtins.int
     occurrence_id: _builtins.str
     was_fired: _builtins.bool
+    deliveries_stopped: _builtins.int
+    """How many of its deliveries a cancel stopped while they waited. Default: 0, also after other
+    changes.
+    """
     @_builtins.property
     def planned_time(self) -> _timestamp_pb2.Timestamp: ...
     def __init__(
@@ -397,10 +424,11 @@ class OccurrenceFate(_message.Message):
         occurrence_id: _builtins.str = ...,
         planned_time: _timestamp_pb2.Timestamp | None = ...,
         was_fired: _builtins.bool = ...,
+        deliveries_stopped: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["planned_time", b"planned_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["occurrence_id", b"occurrence_id", "planned_time", b"planned_time", "was_fired", b"was_fired"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deliveries_stopped", b"deliveries_stopped", "occurrence_id", b"occurrence_id", "planned_time", b"planned_time", "was_fired", b"was_fired"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1087,6 +1115,8 @@ class ListDeliveriesRequest(_message.Message):
     OCCURRENCE_ID_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    SUBSCRIBER_ID_FIELD_NUMBER: _builtins.int
+    STATUSES_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Default: "default"."""
     reminder_id: _builtins.str
@@ -1097,6 +1127,14 @@ class ListDeliveriesRequest(_message.Message):
     """1–1,000. Default 50, of which the largest items fit into the 4 MiB that clients take by default."""
     page_token: _builtins.str
     """From the page before, with all else the same. Default: the first page."""
+    subscriber_id: _builtins.str
+    """Only those of this subscriber of a topic. Default: everybody's."""
+    @_builtins.property
+    def statuses(self) -> _containers.RepeatedScalarFieldContainer[_reminder_pb2.DeliveryStatus.ValueType]:
+        """Only those that stand so. Default: all. A page may then have fewer than page_size, even none, and
+        a next_page_token all the same: one call looks at 2,000 deliveries at most.
+        """
+
     def __init__(
         self,
         *,
@@ -1105,10 +1143,12 @@ class ListDeliveriesRequest(_message.Message):
         occurrence_id: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        subscriber_id: _builtins.str = ...,
+        statuses: _abc.Iterable[_reminder_pb2.DeliveryStatus.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "occurrence_id", b"occurrence_id", "page_size", b"page_size", "page_token", b"page_token", "reminder_id", b"reminder_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "occurrence_id", b"occurrence_id", "page_size", b"page_size", "page_token", b"page_token", "reminder_id", b"reminder_id", "statuses", b"statuses", "subscriber_id", b"subscriber_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1123,7 +1163,9 @@ class ListDeliveriesResponse(_message.Message):
     next_page_token: _builtins.str
     """Empty on the last page."""
     @_builtins.property
-    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[_reminder_pb2.Delivery]: ...
+    def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[_reminder_pb2.Delivery]:
+        """Newest occurrence first; those of a topic's occurrence in an order of their own."""
+
     def __init__(
         self,
         *,
@@ -1318,6 +1360,7 @@ class ReplayOccurrenceRequest(_message.Message):
     FORCE_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    SUBSCRIBER_IDS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Default: "default"."""
     reminder_id: _builtins.str
@@ -1336,6 +1379,12 @@ class ReplayOccurrenceRequest(_message.Message):
     def channel_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Only these. At most 16. Default: all that have been attempted."""
 
+    @_builtins.property
+    def subscriber_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Of a topic's occurrence, only these: at most 100. Default: all that ended otherwise than well,
+        at most 800 a second; what was taken is then left alone, with `force` as well.
+        """
+
     def __init__(
         self,
         *,
@@ -1346,10 +1395,11 @@ class ReplayOccurrenceRequest(_message.Message):
         force: _builtins.bool = ...,
         validate_only: _builtins.bool = ...,
         request_id: _builtins.str = ...,
+        subscriber_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_ids", b"channel_ids", "force", b"force", "namespace", b"namespace", "occurrence_id", b"occurrence_id", "reminder_id", b"reminder_id", "request_id", b"request_id", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_ids", b"channel_ids", "force", b"force", "namespace", b"namespace", "occurrence_id", b"occurrence_id", "reminder_id", b"reminder_id", "request_id", b"request_id", "subscriber_ids", b"subscriber_ids", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1368,7 +1418,7 @@ class ReplayOccurrenceResponse(_message.Message):
     """How many are refused because they were taken: suppressed duplicates."""
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReplayedDelivery]:
-        """By channel."""
+        """By channel, or by subscriber; of all of a topic's only the counts are told."""
 
     def __init__(
         self,
@@ -1392,19 +1442,23 @@ class ReplayedDelivery(_message.Message):
     CHANNEL_ID_FIELD_NUMBER: _builtins.int
     DELIVERY_KEY_FIELD_NUMBER: _builtins.int
     VERDICT_FIELD_NUMBER: _builtins.int
+    SUBSCRIBER_ID_FIELD_NUMBER: _builtins.int
     channel_id: _builtins.str
     delivery_key: _builtins.str
     verdict: Global___ReplayVerdict.ValueType
+    subscriber_id: _builtins.str
+    """Of a topic; empty for a user's reminder."""
     def __init__(
         self,
         *,
         channel_id: _builtins.str = ...,
         delivery_key: _builtins.str = ...,
         verdict: Global___ReplayVerdict.ValueType = ...,
+        subscriber_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_id", b"channel_id", "delivery_key", b"delivery_key", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["channel_id", b"channel_id", "delivery_key", b"delivery_key", "subscriber_id", b"subscriber_id", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -163,14 +163,15 @@ class ReminderServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListReminders(self, request, context):
-        """A user's pending reminders, soonest first.
+        """Pending reminders of a user or a topic, soonest first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CancelReminder(self, request, context):
-        """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe.
+        """Ends a reminder. Once it has answered was_fired = false, no first send starts. Of one that has
+        fired, deliveries that wait for another attempt are stopped. Repeating is safe.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -247,6 +248,7 @@ class ReminderServiceServicer:
 
     def PreviewOccurrences(self, request, context):
         """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed.
+        UNAVAILABLE with OVERLOADED where others take so long that its turn does not come within 3 s.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -52,9 +52,11 @@ class ReminderServiceStub:
     """
     GetReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.GetReminderRequest, _reminder_pb2.Reminder]
     ListReminders: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ListRemindersRequest, _reminder_service_pb2.ListRemindersResponse]
-    """A user's pending reminders, soonest first."""
+    """Pending reminders of a user or a topic, soonest first."""
     CancelReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelReminderRequest, _reminder_service_pb2.CancelReminderResponse]
-    """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
+    """Ends a reminder. Once it has answered was_fired = false, no first send starts. Of one that has
+    fired, deliveries that wait for another attempt are stopped. Repeating is safe.
+    """
     RescheduleReminder: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.RescheduleReminderRequest, _reminder_service_pb2.RescheduleReminderResponse]
     """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has. A paused
     one stays paused. COUNT and max_occurrences count from here.
@@ -97,7 +99,9 @@ class ReminderServiceStub:
     depend on how many there are. What is created after the answer rings. Repeating is safe.
     """
     PreviewOccurrences: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.PreviewOccurrencesRequest, _reminder_service_pb2.PreviewOccurrencesResponse]
-    """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed."""
+    """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed.
+    UNAVAILABLE with OVERLOADED where others take so long that its turn does not come within 3 s.
+    """
     ListOccurrences: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ListOccurrencesRequest, _reminder_service_pb2.ListOccurrencesResponse]
     """What was planned and what became of it, newest first."""
     ListDeliveries: _grpc.UnaryUnaryMultiCallable[_reminder_service_pb2.ListDeliveriesRequest, _reminder_service_pb2.ListDeliveriesResponse]
@@ -134,9 +138,11 @@ class ReminderServiceAsyncStub(ReminderServiceStub):
     """
     GetReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.GetReminderRequest, _reminder_pb2.Reminder]  # type: ignore[assignment]
     ListReminders: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ListRemindersRequest, _reminder_service_pb2.ListRemindersResponse]  # type: ignore[assignment]
-    """A user's pending reminders, soonest first."""
+    """Pending reminders of a user or a topic, soonest first."""
     CancelReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.CancelReminderRequest, _reminder_service_pb2.CancelReminderResponse]  # type: ignore[assignment]
-    """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
+    """Ends a reminder. Once it has answered was_fired = false, no first send starts. Of one that has
+    fired, deliveries that wait for another attempt are stopped. Repeating is safe.
+    """
     RescheduleReminder: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.RescheduleReminderRequest, _reminder_service_pb2.RescheduleReminderResponse]  # type: ignore[assignment]
     """Moves a reminder: exactly one of the two times rings. ALREADY_FIRED if the old one has. A paused
     one stays paused. COUNT and max_occurrences count from here.
@@ -179,7 +185,9 @@ class ReminderServiceAsyncStub(ReminderServiceStub):
     depend on how many there are. What is created after the answer rings. Repeating is safe.
     """
     PreviewOccurrences: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.PreviewOccurrencesRequest, _reminder_service_pb2.PreviewOccurrencesResponse]  # type: ignore[assignment]
-    """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed."""
+    """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed.
+    UNAVAILABLE with OVERLOADED where others take so long that its turn does not come within 3 s.
+    """
     ListOccurrences: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ListOccurrencesRequest, _reminder_service_pb2.ListOccurrencesResponse]  # type: ignore[assignment]
     """What was planned and what became of it, newest first."""
     ListDeliveries: _aio.UnaryUnaryMultiCallable[_reminder_service_pb2.ListDeliveriesRequest, _reminder_service_pb2.ListDeliveriesResponse]  # type: ignore[assignment]
@@ -243,7 +251,7 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.ListRemindersRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.ListRemindersResponse, _abc.Awaitable[_reminder_service_pb2.ListRemindersResponse]]:
-        """A user's pending reminders, soonest first."""
+        """Pending reminders of a user or a topic, soonest first."""
 
     @_abc_1.abstractmethod
     def CancelReminder(
@@ -251,7 +259,9 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.CancelReminderRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.CancelReminderResponse, _abc.Awaitable[_reminder_service_pb2.CancelReminderResponse]]:
-        """Ends a reminder. Once it has answered was_fired = false, no first send starts. Repeating is safe."""
+        """Ends a reminder. Once it has answered was_fired = false, no first send starts. Of one that has
+        fired, deliveries that wait for another attempt are stopped. Repeating is safe.
+        """
 
     @_abc_1.abstractmethod
     def RescheduleReminder(
@@ -342,7 +352,9 @@ class ReminderServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _reminder_service_pb2.PreviewOccurrencesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_reminder_service_pb2.PreviewOccurrencesResponse, _abc.Awaitable[_reminder_service_pb2.PreviewOccurrencesResponse]]:
-        """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed."""
+        """What a schedule would do, and which policy acts where. Nothing is stored, and no store is needed.
+        UNAVAILABLE with OVERLOADED where others take so long that its turn does not come within 3 s.
+        """
 
     @_abc_1.abstractmethod
     def ListOccurrences(

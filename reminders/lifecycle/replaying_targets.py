@@ -1,0 +1,125 @@
+"""Replay of a topic's occurrence: to some of its subscribers, or to all that nobody took it for.
+
+```
+ some of them   their rows ──▶ due[replay, one for each], as for a user's channels
+ all of them    counts     ──▶ due[fanout with a replay] × 16 ──▶ … pages over the deliveries
+```
+A call to all writes seventeen entries, however many there are. The pages come at a pace of their
+own (`dispatcher.fanout`), and each looks at its rows when it is turned: what was taken is left.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from reminders.buckets import shard_of
+from reminders.lifecycle.fanning import COUNT_AFTER, buckets_of, first_pages, tally_entry
+from reminders.lifecycle.planning import body_of
+from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.model.codec import encode
+from reminders.model.entry import DueEntry, DueKey, Kind, Replay
+from reminders.model.fanout import TargetCounts
+from reminders.model.ledger import LedgerRow
+from reminders.model.record import Record
+from reminders.model.subscriber import bucket_of
+from reminders.platform import Platform
+
+CHANNELS = 16
+"""Rows of one subscriber, at most: its endpoint may have been of several kinds."""
+
+
+class ReplayedAll(Struct, frozen=True, kw_only=True):
+    """What a replay to all does."""
+
+    again: int
+    """Deliveries that had ended otherwise than well, and are sent again."""
+    taken: int
+    """Those that are left alone because they arrived."""
+
+
+class TargetReplays:
+    """The half of a replay that is about subscribers."""
+
+    def __init__(self, platform: Platform, writer: EntryWriter) -> None:
+        self._store = platform.store
+        self._clock = platform.clock
+        self._shards = platform.limits.shards
+        self._writer = writer
+
+    async def rows(
+        self, reminder_id: str, occurrence_id: str, subscriber_ids: Sequence[str]
+    ) -> dict[str, LedgerRow]:
+        """By subscriber; those who were not told are left out."""
+        found = await asyncio.gather(
+            *(
+                self._store.fanouts.targets(
+                    reminder_id,
+                    occurrence_id,
+                    bucket_of(each),
+                    after=(each, ""),
+                    through=each,
+                    limit=CHANNELS,
+                )
+                for each in subscriber_ids
+            )
+        )
+        return {rows[-1].target: rows[-1] for rows in found if rows}
+
+    async def present(self, record: Record, rows: Sequence[LedgerRow]) -> set[str]:
+        """Those of the subscribers who are still there."""
+        topic_id = record.definition.topic_id
+        wanted = {row.target for row in rows if row.target}
+        if not wanted:
+            return set()
+        return set(
+            await self._store.subscribers.read_many(record.namespace, topic_id, wanted)
+        )
+
+    async def count_again(self, of: DueEntry) -> None:
+        """After single deliveries were sent again. `of`: an entry of the replay."""
+        tally = tally_entry(of, of.key.ring_at + COUNT_AFTER, replay=of.replay)
+        await self._put([tally])
+
+    async def all(
+        self, record: Record, row: LedgerRow, replay: Replay, *, dry_run: bool
+    ) -> ReplayedAll:
+        """`row`: the occurrence's own. Durable when it answers."""
+        place = record.reminder_id, row.occurrence.occurrence_id
+        some = await asyncio.gather(
+            *(self._store.fanouts.counts(*place, bucket) for bucket in buckets_of())
+        )
+        counts = sum(some, TargetCounts())
+        answer = ReplayedAll(again=counts.failed + counts.stopped, taken=counts.taken)
+        if dry_run or not answer.again:
+            return answer
+        of = self.entry(record, row, replay)
+        at = replay.asked_at
+        await self._put(
+            [*first_pages(of, at, replay=replay), tally_entry(of, at + COUNT_AFTER, replay=replay)]
+        )
+        return answer
+
+    def entry(self, record: Record, row: LedgerRow, replay: Replay) -> DueEntry:
+        """What the pages are made of. A forced one is in no group, whose fence would stop it."""
+        return DueEntry(
+            key=DueKey(
+                ring_at=replay.asked_at,
+                entry_id="",
+                shard=shard_of(record.reminder_id, self._shards),
+            ),
+            kind=Kind.FANOUT,
+            namespace=record.namespace,
+            reminder_id=record.reminder_id,
+            version=record.version,
+            occurrence=row.occurrence,
+            record_created_at=record.created_at,
+            group_id=None if replay.forced else record.definition.group_id,
+            body=encode(body_of(record.definition)),
+        )
+
+    async def _put(self, entries: Sequence[DueEntry]) -> None:
+        """Those that no earlier call with the same request id has written."""
+        new = [each for each in entries if await self._store.due.read(each.key) is None]
+        if new:
+            await self._writer.put(new, stamp=stamp_of(self._clock.now()))
