@@ -35,7 +35,7 @@ from reminders.coordination.keys import stream
 SERVICES = False
 CREATES_A_SECOND = 1_000
 AHEAD_S = 8.0
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 POLL_S = 0.1
 AIM = 0.6
 

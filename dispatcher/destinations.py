@@ -37,7 +37,8 @@ from dispatcher.standing import BUSY, WEIGHT, Endpoint, Host, Standings, TurnedA
 from reminders.ports import Clock
 
 QUICK_S = {Lane.PROVEN: 0.5, Lane.NEW: 0.1}
-"""A wait that is always accepted; of those whom nobody knows, who may all hang, a shorter one."""
+"""A wait that is always accepted; for a seat of the few for those whom nobody knows, who may all
+hang, a shorter one."""
 LOOK_EVERY = timedelta(milliseconds=100)
 """How often it is looked who is slow, and whether those who wait still have a chance."""
 ON_TIME_S = 0.02
@@ -313,8 +314,10 @@ class Destinations:
         """Why it does not wait in line behind so many at its host."""
         if lane is Lane.SLOW:
             return TurnedAway(reason="slow")
-        expected_s = self._expected_s(queue, lane, ahead)
-        if expected_s <= min(QUICK_S[lane], self._max_wait_s):
+        place_s, seat_s = self._place_s(queue, ahead), self._seat_s(lane, ahead)
+        expected_s = max(place_s, seat_s)
+        quick = place_s <= QUICK_S[Lane.PROVEN] and seat_s <= QUICK_S[lane]
+        if quick and expected_s <= self._max_wait_s:
             return None
         patient = self.capacity.shares.seats // 8
         crowded = ahead >= max(1, patient // max(1, len(self._crowded)))
@@ -322,20 +325,23 @@ class Destinations:
             return BUSY
         return None
 
-    def _expected_s(self, queue: Queue, lane: Lane, ahead: int) -> float:
-        """Whoever does not answer gets slower by the second."""
-        expected_s, now = 0.0, self._awake()
-        host, shares = queue.host, self.capacity.shares
-        if queue.running >= host.places:
-            pace_s = max(host.pace_s or 0.0, now - queue.moved_at)
-            expected_s = (ahead + 1) / host.places * pace_s
-        if not self.capacity.free(lane):
-            line = self._lines[lane]
-            seats = shares.newcomers if lane is Lane.NEW else shares.seats
-            pace_s = max(line.pace_s, now - line.moved_at)
-            turns = (ahead + 1) * (len(line.hosts) + 1)  # hosts get seats in turn
-            expected_s = max(expected_s, min(turns, self._waiting + 1) / seats * pace_s)
-        return expected_s
+    def _place_s(self, queue: Queue, ahead: int) -> float:
+        """The wait at a host, behind so many. Who does not answer gets slower by the second."""
+        host = queue.host
+        if queue.running < host.places:
+            return 0.0
+        pace_s = max(host.pace_s or 0.0, self._awake() - queue.moved_at)
+        return (ahead + 1) / host.places * pace_s
+
+    def _seat_s(self, lane: Lane, ahead: int) -> float:
+        """The wait for a seat, behind so many of the same host: hosts get seats in turn."""
+        if self.capacity.free(lane):
+            return 0.0
+        line, shares = self._lines[lane], self.capacity.shares
+        seats = shares.newcomers if lane is Lane.NEW else shares.seats
+        pace_s = max(line.pace_s, self._awake() - line.moved_at)
+        turns = (ahead + 1) * (len(line.hosts) + 1)
+        return min(turns, self._waiting + 1) / seats * pace_s
 
     def _free_seat(self, lane: Lane, took_s: float, now: float) -> None:
         line = self._lines.get(lane)

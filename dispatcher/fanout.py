@@ -117,28 +117,31 @@ class Fanouts:
 
     async def turn(self, work: Work) -> None:
         """A page. When it returns, all of it is on record, or has an entry of its own."""
-        entry, page = work.entry, work.entry.page
-        assert page is not None
-        why = await self._objection(work)
-        if why is not None:
-            await self._record(
-                work, PageCount(bucket=page.bucket, page=page.page, last=True, why=why)
-            )
-            log.info("fanout.stopped", reminder_id=entry.reminder_id, page=page.page, why=why)
-            return
         if not await self._room.take_page():
-            await self._insist(self._put_off, entry)
+            await self._insist(self._put_off, work.entry)
             return
         came: Counter[Standing] = Counter()
         failures: list[Exception] = []
         async with asyncio.TaskGroup() as group:
             try:
+                why = await self._objection(work)
+                if why is not None:
+                    await self._stop(work, why)
+                    return
                 stretch = await self._hand_out(work, group, came, failures)
             finally:
                 self._room.give_page()
         if failures:
             raise failures[0]
         await self._turned(work, stretch, came)
+
+    async def _stop(self, work: Work, why: str) -> None:
+        """The chain ends here."""
+        page = work.entry.page
+        assert page is not None
+        count = PageCount(bucket=page.bucket, page=page.page, last=True, why=why)
+        await self._record(work, count)
+        log.info("fanout.stopped", reminder_id=work.entry.reminder_id, page=page.page, why=why)
 
     async def _hand_out(
         self,

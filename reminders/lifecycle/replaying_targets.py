@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from reminders.buckets import shard_of
-from reminders.lifecycle.fanning import COUNT_AFTER, buckets_of, first_pages, tally_entry
+from reminders.lifecycle.fanning import COUNT_AFTER, first_pages, tally_entry
 from reminders.lifecycle.planning import body_of
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry, DueKey, Kind, Replay
-from reminders.model.fanout import TargetCounts
 from reminders.model.ledger import LedgerRow
 from reminders.model.record import Record
 from reminders.model.subscriber import bucket_of
@@ -30,7 +29,7 @@ CHANNELS = 16
 
 
 class ReplayedAll(Struct, frozen=True, kw_only=True):
-    """What a replay to all does."""
+    """What a replay to all does, by the last count: `Fanout.counted_at`."""
 
     again: int
     """Deliveries that had ended otherwise than well, and are sent again."""
@@ -72,9 +71,7 @@ class TargetReplays:
         wanted = {row.target for row in rows if row.target}
         if not wanted:
             return set()
-        return set(
-            await self._store.subscribers.read_many(record.namespace, topic_id, wanted)
-        )
+        return set(await self._store.subscribers.read_many(record.namespace, topic_id, wanted))
 
     async def count_again(self, of: DueEntry) -> None:
         """After single deliveries were sent again. `of`: an entry of the replay."""
@@ -84,14 +81,11 @@ class TargetReplays:
     async def all(
         self, record: Record, row: LedgerRow, replay: Replay, *, dry_run: bool
     ) -> ReplayedAll:
-        """`row`: the occurrence's own. Durable when it answers."""
-        place = record.reminder_id, row.occurrence.occurrence_id
-        some = await asyncio.gather(
-            *(self._store.fanouts.counts(*place, bucket) for bucket in buckets_of())
-        )
-        counts = sum(some, TargetCounts())
+        """`row`: the occurrence's own, whose counts are answered. Durable when it answers."""
+        assert row.fanout is not None
+        counts = row.fanout.counts
         answer = ReplayedAll(again=counts.failed + counts.stopped, taken=counts.taken)
-        if dry_run or not answer.again:
+        if dry_run or (row.fanout.finished and not answer.again):
             return answer
         of = self.entry(record, row, replay)
         at = replay.asked_at

@@ -31,9 +31,7 @@ def fanout_status(fanout: Fanout) -> OccurrenceStatus:
     if not fanout.finished:
         return OccurrenceStatus.CLAIMED
     if fanout.why:
-        return (
-            OccurrenceStatus.EXPIRED if fanout.why == "expired" else OccurrenceStatus.CANCELLED
-        )
+        return OccurrenceStatus.EXPIRED if fanout.why == "expired" else OccurrenceStatus.CANCELLED
     if counts.failed:
         return OccurrenceStatus.FAILED
     if counts.stopped and not counts.taken:
@@ -151,11 +149,14 @@ class Walk:
                 )
                 for row in rows:
                     behind = row.target, row.channel_id
-                    yield row, Position(
-                        occurrence_id=occurrence_id,
-                        channel_id=row.channel_id,
-                        target=row.target,
-                        bucket=bucket,
+                    yield (
+                        row,
+                        Position(
+                            occurrence_id=occurrence_id,
+                            channel_id=row.channel_id,
+                            target=row.target,
+                            bucket=bucket,
+                        ),
                     )
                 if len(rows) < ROWS:
                     break

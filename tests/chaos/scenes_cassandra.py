@@ -67,8 +67,8 @@ def node_down(stage: Stage) -> None:
 
 @scenario("Cassandra: one node of three hangs for 15 s", ring=True, within_s=10)
 def node_hangs(stage: Stage) -> None:
-    """Nobody knows that it is down, so some requests go to it: they are asked of another as well.
-    Creates are answered, and everything rings.
+    """Nobody knows that it is down, so some requests go to it. Reads and stamped writes are asked
+    of another as well, LWTs after a while: most creates go through, and everything rings.
     """
     stage.load(25)
     stage.until_arrived(60)
@@ -80,7 +80,10 @@ def node_hangs(stage: Stage) -> None:
         _try(stage, tries, began + HANGS_S)
         three.resume()
     stage.say(f"{len(tries)} creates, one after another")
-    stage.must(len(tries) > HANGS_S / 3 and all(tries), f"creates beside it: {tries}")
+    stage.must(
+        len(tries) > 2 and sum(tries) >= len(tries) / 2,
+        f"creates beside it: {tries}, most must go through at the first try",
+    )
     until(lambda: _creates(stage), "creates are answered again", NOTICED_S)
 
 

@@ -178,7 +178,8 @@ class Checker:
             if row.delivery is DeliveryStatus.RETRYING and self._waits(row):
                 return True
             if row.delivery is not None and row.delivery.terminal:
-                return row.reason == "poison" or (bool(sendings) and row.reason in STOPPED)
+                begun = bool(sendings) or bool(row.parked)  # no place at its destination until then
+                return row.reason == "poison" or (begun and row.reason in STOPPED)
         return False
 
     def _waits(self, row: LedgerRow) -> bool:

@@ -42,7 +42,10 @@ async def test_lwts_are_not_idempotent_for_the_driver(store: CassandraStore) -> 
     """It may try reads and stamped writes on another host, never an LWT."""
     prepared = store._access.prepared
     lwts = {name for name, one in prepared.items() if not one.statement.is_idempotent}
-    assert lwts == {"change_begin", "change_end", "dedup_claim", "sweep_save"}
+    assert lwts == {
+        *("change_begin", "change_end", "dedup_claim", "sweep_save"),
+        *("endpoint_save", "recipient_put", "recipient_delete"),
+    }
 
 
 async def test_nobody_there() -> None:

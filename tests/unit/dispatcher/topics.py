@@ -66,7 +66,7 @@ async def fan_out(
 
 async def due(world: Any, until: timedelta) -> list[DueEntry]:
     """What waits until then."""
-    found = await world.waiting(hours=1)
+    found = await world.waiting(hours=(until + timedelta(minutes=1)) / timedelta(hours=1))
     return [each for each in found if each.key.ring_at <= world.AT + until and each.page]
 
 

@@ -49,6 +49,7 @@ class History:
         self.take(health.succeeded(self.state, at))
 
     def take(self, changed: Endpoint | None) -> None:
+        """The next version, if there is one."""
         if changed is None:
             return
         before = self.state
@@ -61,14 +62,18 @@ class History:
         """Now."""
         return self.state is not None and self.state.disabled
 
-    def streak(self, until: datetime) -> list[datetime]:
+    def streak(self, until: datetime, unseen: timedelta) -> list[datetime]:
         """The failures up to then with no success since."""
-        last = max((at for at in self.successes), default=None)
-        return sorted(at for at in self.failures if at <= until and (last is None or at > last))
+        last = max(self.successes, default=NOON - DAY) - unseen
+        return sorted(at for at in self.failures if last < at <= until)
 
-    def may_be_disabled(self, at: datetime, *, forgotten: int = 0) -> bool:
-        """The rule, read slowly from all that happened, without the first few failures."""
-        streak = self.streak(at)[forgotten:]
+    def may_be_disabled(
+        self, at: datetime, *, forgotten: int = 0, unseen: timedelta = timedelta(0)
+    ) -> bool:
+        """The rule, read slowly from all that happened, without the first few failures. `unseen`:
+        so much sooner, as far as a success may have come when nobody had reason to write it.
+        """
+        streak = self.streak(at, unseen)[forgotten:]
         if len(streak) < LEAST:
             return False
         counted = streak
@@ -79,8 +84,9 @@ class History:
         for earlier, later in pairwise(counted):
             if later - earlier > SILENCE + COUNTED_EVERY:
                 run = [each for each in counted if each >= later]
-        long = at - counted[0] >= DISABLE_AFTER
-        return long and at - run[0] >= DISABLE_AFTER / 10 and len(counted) >= LEAST
+        long = at - counted[0] >= DISABLE_AFTER - unseen
+        running = at - run[0] >= DISABLE_AFTER / 10 - unseen
+        return long and running and len(counted) >= LEAST
 
 
 steps = st.tuples(
@@ -116,7 +122,7 @@ def test_it_is_disabled_only_when_the_rule_says(
             before = history.disabled
             history.fail(at, since=min(since, at))
             if history.disabled and not before:
-                assert history.may_be_disabled(at)
+                assert history.may_be_disabled(at, unseen=UNSEEN)
         state = history.state
         if state is not None and state.failing_since is not None:
             # Of a healthy one no success is written, so an older failure that is reported after it

@@ -1,6 +1,7 @@
 """A topic's reminder from its create to its counts, replay and end, with all services at work."""
 
-from collections import Counter
+import asyncio
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -10,6 +11,8 @@ from msgspec.structs import replace
 
 from dispatcher import room, stretch
 from dispatcher.channels.port import Outcome, Outgoing, Result
+from dispatcher.service import Dispatcher
+from dispatcher.settings import DispatcherSettings
 from reminders.errors import InvalidRequest
 from reminders.lifecycle import CreateRequest
 from reminders.lifecycle.replaying import Asked, Verdict
@@ -91,6 +94,51 @@ async def test_it_reaches_everybody_once_and_is_counted(world: World) -> None:
     assert one.target_count == 1_000
     assert fanout.finished
     assert (fanout.subscribers, fanout.counts) == (1_000, TargetCounts(taken=1_000))
+
+
+async def test_another_dispatcher_goes_on_with_what_a_dead_one_had(world: World) -> None:
+    """Killed while its sends are under way: everybody is told, and again only who may have been,
+    which is on record.
+    """
+    names = await subscribe(world, 1_000)
+    await announce(world)
+    dead = Receiver(world)
+
+    async def moment(_outgoing: Outgoing) -> None:
+        await world.clock.sleep_until(world.now + SECOND)
+
+    dead.on_send = moment
+    doomed = Dispatcher(
+        world.platform,
+        DispatcherSettings(read_wait=timedelta(milliseconds=200)),
+        world.reminders.changes.finish,
+        world.reminders.backfills.turn,
+        {"log": dead},
+    )
+    dying = asyncio.create_task(doomed.run(asyncio.Event()))
+    async with everything(world) as receiver:
+        receiver.on_send = moment
+        await run(world, MINUTE + timedelta(milliseconds=1_500))
+        began = Counter(who(dead))
+        assert began, "it had some of the pages"
+        dying.cancel()
+        await asyncio.gather(dying, return_exceptions=True)
+        await run(world, 2 * MINUTE)
+        told = began + who(receiver)
+        assert set(told) == set(names)
+        keys = defaultdict(set)
+        for one in (*dead.attempts, *receiver.attempts):
+            assert one.subscriber is not None
+            keys[one.subscriber.subscriber_id].add(one.delivery_key)
+        assert all(len(each) == 1 for each in keys.values())
+        (name,) = {one.reminder_id for one in receiver.attempts}
+        _, fanout = await the_occurrence(world, name)
+        assert fanout.counts == TargetCounts(taken=1_000)
+    for subscriber_id in names:
+        row = await world.store.ledger.read(name, "20260601T120100Z", "log", subscriber_id)
+        assert row is not None
+        unknown = sum(each.error_class == "outcome_unknown" for each in row.attempts)
+        assert told[subscriber_id] <= 1 + unknown
 
 
 async def test_a_large_body_is_no_part_of_its_pages(world: World) -> None:

@@ -13,7 +13,7 @@ SECRETS = st.text(
     st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="*"),
     min_size=SHORTEST,
     max_size=60,
-)
+).filter(lambda secret: not secret.isspace())
 AROUND = st.text(st.characters(min_codepoint=0x370, max_codepoint=0x3FF), max_size=20)
 SPELLINGS = (
     str,

@@ -1418,7 +1418,9 @@ class ReplayOccurrenceResponse(_message.Message):
     """How many are refused because they were taken: suppressed duplicates."""
     @_builtins.property
     def deliveries(self) -> _containers.RepeatedCompositeFieldContainer[Global___ReplayedDelivery]:
-        """By channel, or by subscriber; of all of a topic's only the counts are told."""
+        """By channel, or by subscriber; of all of a topic's only the counts are told, as of
+        Occurrence.fan_out.count_time.
+        """
 
     def __init__(
         self,
