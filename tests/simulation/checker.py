@@ -178,9 +178,20 @@ class Checker:
             if row.delivery is DeliveryStatus.RETRYING and self._waits(row):
                 return True
             if row.delivery is not None and row.delivery.terminal:
-                begun = bool(sendings) or bool(row.parked)  # no place at its destination until then
+                begun = bool(sendings) or self._was_parked(row)
                 return row.reason == "poison" or (begun and row.reason in STOPPED)
         return False
+
+    def _was_parked(self, row: LedgerRow) -> bool:
+        """Whether its first attempt found no place at its destination."""
+        return any(
+            entry.kind is Kind.PARKED
+            and entry.reminder_id == row.reminder_id
+            and entry.occurrence_id == row.occurrence.occurrence_id
+            and entry.leg is not None
+            and entry.leg.channel_id == row.channel_id
+            for entry in self._world.judge.entries()
+        )
 
     def _waits(self, row: LedgerRow) -> bool:
         """Whether its retry has an entry, for a time after this run."""
