@@ -115,9 +115,7 @@ class Poison:
             if known is not None and known.fanout is not None:
                 return  # its pages are on their way
             failed = OccurrenceStatus.FAILED
-            row = ended_row(
-                entry, entry.occurrence, failed, REASON, claimed_at=job.claimed_at
-            )
+            row = ended_row(entry, entry.occurrence, failed, REASON, claimed_at=job.claimed_at)
             ended = [row]
         if ended:
             await self._insist(write_ends, self._store, ended, at=now)

@@ -78,9 +78,7 @@ class Dispatcher:
         )
         fanouts = Fanouts(platform, settings, legs, gate, self._settler)
         steps, opened = Steps(finish=finish, turn=turn), self._flights.opened
-        self._runner = JobRunner(
-            platform, legs, fanouts, self._settler, steps, opened=opened
-        )
+        self._runner = JobRunner(platform, legs, fanouts, self._settler, steps, opened=opened)
         tell = events.poisoned if events is not None else None
         self._poison = Poison(platform, settings, fanouts, ALONE_FROM, tell=tell)
         self._acknowledger = Acknowledger(self._jobs, self._clock)

@@ -8,7 +8,7 @@
 A young minute is looked at in stretches, each once its time has passed; when the grace is over, the
 whole minute is looked at again, for what came late to it. What was found settled is not looked at
 again; what was open, after a wait that doubles: a stuck entry costs little, however many there are.
-A job that is lost from its stream before anybody took it is therefore handed on again 6 to 17 s
+A job that is lost from its stream before anybody took it is therefore handed on again 6 to 22 s
 after its time; one that is lost when it had waited for long already, within 28 s of its loss.
 
 A minute so old that entries may have expired from it is looked at like any other, but the watermark

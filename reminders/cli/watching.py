@@ -95,9 +95,7 @@ class Watcher:
                 self._print(console, message, line)
         over = (
             reminder.status in _ENDED
-            and not any(
-                each.status in _UNDER_WAY for each in deliveries if not each.subscriber_id
-            )
+            and not any(each.status in _UNDER_WAY for each in deliveries if not each.subscriber_id)
             and not any(each.status in _OPEN for each in occurrences)
             and (len(occurrences) > 0 or reminder.status != pb.REMINDER_STATUS_FIRED)
         )

@@ -153,9 +153,7 @@ class Replays:
 
     async def _told(self, record: Record, asked: Asked) -> list[LedgerRow]:
         """The deliveries to the subscribers that were asked for."""
-        rows = await self._targets.rows(
-            record.reminder_id, asked.occurrence_id, asked.subscribers
-        )
+        rows = await self._targets.rows(record.reminder_id, asked.occurrence_id, asked.subscribers)
         for number, subscriber_id in enumerate(asked.subscribers):
             if subscriber_id not in rows:
                 raise _unknown(f"subscriber_ids[{number}]", "has no delivery of this occurrence")

@@ -178,6 +178,4 @@ class Reminders:
         self, namespace: str, reminder_id: str, wanted: Wanted, *, limit: int, token: str
     ) -> Page[LedgerRow]:
         """Newest first."""
-        return await self.reads.deliveries(
-            namespace, reminder_id, wanted, limit=limit, token=token
-        )
+        return await self.reads.deliveries(namespace, reminder_id, wanted, limit=limit, token=token)

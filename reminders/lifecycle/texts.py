@@ -83,9 +83,7 @@ def read_instant_text(
     return instant - excess + up
 
 
-def read_zone(
-    name: str, field: str, problems: Problems, wanted: str = A_ZONE
-) -> ZoneInfo | None:
+def read_zone(name: str, field: str, problems: Problems, wanted: str = A_ZONE) -> ZoneInfo | None:
     """The zone of an IANA name. `wanted`: what to give where there is none."""
     if not name:
         problems.required(field, wanted)

@@ -166,10 +166,9 @@ class Checker:
             for edition in self._history.editions[record.reminder_id]
         )
         for row in self._rows.get(record.reminder_id, []):
-            if row.ended is OccurrenceStatus.SKIPPED and rule and not again:
-                through = (row.skipped_through or row.occurrence).planned_at
-                if row.occurrence.planned_at <= occurrence.planned_at <= through:
-                    return row.reason == "paused" or bool(self._history.troubles)
+            skipped = row.ended is OccurrenceStatus.SKIPPED and rule and not again
+            if skipped and _covers(row, occurrence):
+                return row.reason == "paused" or bool(self._history.troubles)
             if (row.occurrence.occurrence_id, row.channel_id) != (
                 occurrence.occurrence_id,
                 channel_id,
@@ -293,6 +292,15 @@ class Checker:
             f"at {sending.at_us / 1e6:.3f} s: {what}",
             sending.reminder_id,
         )
+
+
+def _covers(row: LedgerRow, occurrence: Occurrence) -> bool:
+    """Whether a row of skipped ones is about it; by the clock as well, which newer data leaves."""
+    first, last = row.occurrence, row.skipped_through or row.occurrence
+    return (
+        first.planned_at <= occurrence.planned_at <= last.planned_at
+        or first.occurrence_id <= occurrence.occurrence_id <= last.occurrence_id
+    )
 
 
 def _by_the_clock(record: Record, sending: Sending) -> bool:

@@ -18,13 +18,10 @@ from dispatcher.retry import backoff
 from dispatcher.service import Dispatcher
 from dispatcher.work import Work
 from expander.expansion import Expansion
-from reminders.lifecycle import actions, triggering
-from reminders.lifecycle.backfilling import Backfills
+from reminders.lifecycle import triggering
 from reminders.lifecycle.changing import Changes
-from reminders.lifecycle.completing import Completion
 from reminders.lifecycle.occurrences import instant_ms, jittered, record_series
 from reminders.lifecycle.replanning import Replanner
-from reminders.lifecycle.sweeping import Sweep
 from reminders.lifecycle.triggering import Triggers
 from reminders.lifecycle.writing import EntryWriter
 from reminders.memory.coordination.claims import MemoryClaims
@@ -218,39 +215,8 @@ def _trigger_drawn_anew() -> list[Place]:
     return [(Triggers, "_asked", asked)]
 
 
-def _trigger_not_carried() -> list[Place]:
-    async def carry(*_: object) -> None:
-        return
-
-    return [(Completion, "_carry", carry)]
-
-
-def _update_drops_overdue() -> list[Place]:
-    reissues = Replanner.reissued
-
-    def reissued(self: Replanner, record: Any, ahead: Any) -> Any:
-        early = [entry for entry in ahead if entry.occurrence.fire_at > record.updated_at]
-        return reissues(self, record, early)
-
-    return [(Replanner, "reissued", reissued)]
-
-
 def _moved_though_rung() -> list[Place]:
     return [(Replanner, "onward", lambda _self, _record, planned, _emitted, **_: planned)]
-
-
-def _older_data_moves() -> list[Place]:
-    return [(actions, "_refuse_newer", lambda _: None), (Sweep, "_concerned", lambda *_: True)]
-
-
-def _page_handled_first() -> list[Place]:
-    turns = Backfills.turn
-
-    async def turn(self: Backfills, entry: Any) -> None:
-        await self._store.due.handled([entry], at=self._clock.now())
-        await turns(self, entry)
-
-    return [(Backfills, "turn", turn)]
 
 
 PLANTED = {
@@ -263,17 +229,13 @@ PLANTED = {
     "acknowledged-first": Planted(places=_acknowledged_first, hunted_from=0, within=20),
     "no-grace": Planted(places=_no_grace, hunted_from=27, within=200),
     "expanded-ignored": Planted(places=_expanded_ignored, hunted_from=38, within=150),
-    "blind-late-writer": Planted(places=_blind_late_writer, hunted_from=20, within=300),
+    "blind-late-writer": Planted(places=_blind_late_writer, hunted_from=125, within=300),
     "run-id-not-compared": Planted(places=_run_id_not_compared, hunted_from=3, within=60),
     "fired-for-a-second": Planted(places=_fired_for_a_second, hunted_from=0, within=40),
     "expands-from-now": Planted(places=_expands_from_now, hunted_from=0, within=20),
     "no-finish-entry": Planted(places=_no_finish_entry, hunted_from=4, within=200),
     "claimed-fate-unwritten": Planted(places=_claimed_fate_unwritten, hunted_from=11, within=100),
     "trigger-drawn-anew": Planted(places=_trigger_drawn_anew, hunted_from=58, within=100),
-    "trigger-not-carried": Planted(places=_trigger_not_carried, hunted_from=0, within=200),
-    "update-drops-overdue": Planted(places=_update_drops_overdue, hunted_from=0, within=200),
     "moved-though-rung": Planted(places=_moved_though_rung, hunted_from=48, within=300),
-    "older-data-moves": Planted(places=_older_data_moves, hunted_from=0, within=300),
-    "page-handled-first": Planted(places=_page_handled_first, hunted_from=0, within=300),
     "retry-drawn-anew": Planted(places=_retry_drawn_anew, hunted_from=17, within=100),
 }

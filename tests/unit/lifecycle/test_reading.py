@@ -3,8 +3,8 @@
 import pytest
 
 from reminders.errors import InvalidRequest, NotFound
-from reminders.lifecycle.targets import Wanted
 from reminders.lifecycle import reading
+from reminders.lifecycle.targets import Wanted
 from reminders.model.definition import At
 from reminders.model.entry import DueEntry, Occurrence
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
@@ -340,6 +340,4 @@ async def test_the_ledger_is_read_by_its_owner_only(world: World) -> None:
     with pytest.raises(NotFound):
         await world.reminders.occurrences("other", reminder_id, limit=1, token="")
     with pytest.raises(NotFound):
-        await world.reminders.deliveries(
-            "other", reminder_id, Wanted(), limit=1, token=""
-        )
+        await world.reminders.deliveries("other", reminder_id, Wanted(), limit=1, token="")

@@ -159,7 +159,7 @@ async def test_what_a_change_kept_from_firing_is_told(world: World, how: str) ->
 
 
 async def test_a_retry_of_a_paused_reminder_ends_unsent(world: World) -> None:
-    """The answer says so before it happens. (A cancel ends it at once.)"""
+    """The answer says so before it happens; a cancel ends it at once."""
     name = await world.create(every("FREQ=DAILY", start_local=(NOON + MINUTE).replace(tzinfo=None)))
     async with everything(world) as receiver:
         receiver.answer = lambda _: asking(HOUR)
