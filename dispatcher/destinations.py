@@ -10,10 +10,10 @@ A slow receiver must not keep others out (convoy #1927). So each attempt needs, 
 | a place at the host and a seat in the process   | `slow`, at once, where it is known to be slow; |
 | (`capacity`), now or after a wait in line       | `busy` where the wait is too long              |
 
-Whoever is turned away is parked by the caller: a due entry, not an attempt. A wait of `QUICK_S` is
-always accepted: it is a burst at somebody fast, and the stream holds back the rest (`room`). A
-longer one, up to `max_wait`, only as long as those who wait, shared evenly among hosts, leave three
-quarters of the line free, so that they never hold the stream back.
+Whoever is turned away is parked by the caller: a due entry, not an attempt. A wait of `QUICK_S` for
+a place at the host is always accepted: it is a burst at somebody fast, and the stream holds back
+the rest (`room`). A longer one, up to `max_wait`, only as long as those who wait, shared evenly
+among hosts, leave three quarters of the line free, so that they never hold the stream back.
 
 So a proven destination finds a seat within a look or two, whatever hangs beside it; unless others
 that were proven, too, and hang now hold all seats. They do so for `slow_after`, and for as many
@@ -36,9 +36,10 @@ from dispatcher.line import Line, Place, Queue, Waiter
 from dispatcher.standing import BUSY, WEIGHT, Endpoint, Host, Standings, TurnedAway
 from reminders.ports import Clock
 
-QUICK_S = {Lane.PROVEN: 0.5, Lane.NEW: 0.1}
-"""A wait that is always accepted; for a seat of the few for those whom nobody knows, who may all
-hang, a shorter one."""
+QUICK_S = 0.5
+"""A wait for a place at a host that is always accepted."""
+QUICK_NEW_S = 0.1
+"""The same for a seat of the few for those whom nobody knows: they may all hang."""
 LOOK_EVERY = timedelta(milliseconds=100)
 """How often it is looked who is slow, and whether those who wait still have a chance."""
 ON_TIME_S = 0.02
@@ -316,7 +317,7 @@ class Destinations:
             return TurnedAway(reason="slow")
         place_s, seat_s = self._place_s(queue, ahead), self._seat_s(lane, ahead)
         expected_s = max(place_s, seat_s)
-        quick = place_s <= QUICK_S[Lane.PROVEN] and seat_s <= QUICK_S[lane]
+        quick = place_s <= QUICK_S and (lane is Lane.PROVEN or seat_s <= QUICK_NEW_S)
         if quick and expected_s <= self._max_wait_s:
             return None
         patient = self.capacity.shares.seats // 8
@@ -358,10 +359,14 @@ class Destinations:
     def _tidy(self, queue: Queue) -> None:
         """Forgets what is not in use."""
         name = queue.host.name
-        if not queue.waiting:
-            self._crowded.pop(name, None)
-            if not queue.running and self._queues.get(name) is queue:
-                del self._queues[name]
+        if queue.waiting:
+            return
+        known = [self._crowded, *(line.hosts for line in self._lines.values())]
+        if not queue.running:
+            known.append(self._queues)
+        for queues in known:  # another queue of that host may stand there by now
+            if queues.get(name) is queue:
+                del queues[name]
 
     def _now(self) -> float:
         return (self._clock.now() - self._began_at).total_seconds()

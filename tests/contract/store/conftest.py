@@ -1,5 +1,6 @@
 """The stores that the suite runs against."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -35,8 +36,13 @@ async def cassandra_settings(stack: Endpoints) -> AsyncIterator[StorageSettings]
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def cassandra_store(cassandra_settings: StorageSettings) -> AsyncIterator[CassandraStore]:
-    """Connected once for the run."""
+    """Connected once for the run, and never missed by the driver: the loop that answers it stands
+    still between the tests of this suite.
+    """
     store = await CassandraStore.connect(cassandra_settings)
+    heartbeat = store._cluster._idle_heartbeat
+    assert heartbeat is not None
+    await asyncio.to_thread(heartbeat.stop)
     yield store
     await store.close()
 

@@ -14,7 +14,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 from dispatcher.channels.guard import ForbiddenAddressError, guarded_connector
 from dispatcher.channels.http import retry_after
-from dispatcher.channels.port import Outcome, Outgoing
+from dispatcher.channels.port import EXCERPT_BYTES, Outcome, Outgoing
 from dispatcher.channels.webhook import WebhookRules, WebhookSender, body_of
 from reminders.clock import ManualClock
 from reminders.model.definition import Channel, Webhook
@@ -231,10 +231,10 @@ async def test_cookies_are_not_carried_on(receiver: Any, sender: WebhookSender) 
 async def test_of_the_answer_only_a_clean_start_is_kept(
     receiver: Any, sender: WebhookSender
 ) -> None:
-    """At most 256 printable characters, whatever encoding it claims."""
-    receiver.answers(400, "a\x00\x1b[31m\n\u202e" + "é" * 400)
+    """At most 1 KiB of printable text, whatever encoding it claims, and whole characters."""
+    receiver.answers(400, "a\x00\x1b[31m\n\u202e" + "é" * 1600)
     result = await sender.send(outgoing(receiver.url()))
-    assert result.excerpt == "a  [31m  " + "é" * 247
+    assert result.excerpt == "a  [31m  " + "é" * ((EXCERPT_BYTES - 9) // 2)
 
 
 async def test_a_huge_answer_is_not_read_to_its_end(receiver: Any, sender: WebhookSender) -> None:
@@ -253,7 +253,7 @@ async def test_a_huge_answer_is_not_read_to_its_end(receiver: Any, sender: Webho
     receiver.answer = flood
     result = await sender.send(outgoing(receiver.url()))
     assert result.outcome is Outcome.OK
-    assert result.excerpt == "x" * 256
+    assert result.excerpt == "x" * EXCERPT_BYTES
     assert sent < 32 * 1024 * 1024
 
 

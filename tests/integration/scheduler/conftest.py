@@ -24,6 +24,7 @@ from reminders.lifecycle import (
     Reminders,
     View,
 )
+from reminders.lifecycle.targets import Wanted
 from reminders.model.definition import Schedule
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.record import OccurrenceAnswer, Record, Status
@@ -151,11 +152,11 @@ class HeldReminders(Reminders):
         return Page(items=items, next_token="more" if not token else "")
 
     async def deliveries(
-        self, namespace: str, reminder_id: str, *, occurrence_id: str | None, limit: int, token: str
+        self, namespace: str, reminder_id: str, wanted: Wanted, *, limit: int, token: str
     ) -> Page[LedgerRow]:
         """One for each planned occurrence."""
         view = await self.get(namespace, reminder_id)
-        self.listed.append((reminder_id, occurrence_id, limit, token))
+        self.listed.append((reminder_id, wanted.occurrence_id, limit, token))
         items = tuple(
             LedgerRow(
                 namespace=namespace,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dispatcher.bucket import Rate
@@ -351,8 +351,16 @@ LOAD = st.lists(
 """After so many seconds: that host is sent so many, each of which takes so long."""
 
 
+TURNED_AWAY_AND_BACK = [(0, 0, 4, 0.9), (0.1, 0, 1, 0.05), (0.1, 0, 1, 0.05)]
+TURNED_AWAY_AND_BACK += [(0.1, 1, 1, 0.05), (0.5, 0, 1, 0.05), (0.0, 1, 1, 0.05)]
+SHORT_OF_SEATS = [(0.0, 1, 7, 0.9), (0.0, 2, 6, 0.9), (0.0, 3, 7, 0.9)]
+SHORT_OF_SEATS += [(0.0, 0, 1, 0.05)] * 6
+
+
 @settings(max_examples=40, deadline=None)
 @given(LOAD, st.booleans())
+@example(TURNED_AWAY_AND_BACK, False)
+@example(SHORT_OF_SEATS, True)
 async def test_a_healthy_destination_starts_within_its_bound_whatever_hangs_beside_it(
     load: list[tuple[float, int, int, float]], proven: bool
 ) -> None:
