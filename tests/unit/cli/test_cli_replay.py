@@ -41,7 +41,7 @@ REFUSED = {
 @pytest.mark.parametrize("flags", [(), ("--json",), ("--dry-run",)])
 @pytest.mark.parametrize("verdict", REFUSED)
 def test_it_fails_where_nothing_is_sent(
-    scheduler: Any, tocsin: Any, verdict: calls.ReplayVerdict, flags: tuple[str, ...]
+    scheduler: Any, tocsin: Any, verdict: calls.ReplayVerdict.ValueType, flags: tuple[str, ...]
 ) -> None:
     """A script must not take it for done; the reason is named, and the answer is printed."""
     made = calls.ReplayOccurrenceResponse(suppressed_count=1)

@@ -402,6 +402,7 @@ async def test_what_was_skipped_may_be_backfilled(world: Any) -> None:
     """The run of skipped ones that begins with it stays on record."""
     names = await subscribed(world, 20)
     entry = await topic_entry(world)
+    assert entry.occurrence is not None
     occurrence = replace(entry.occurrence, origin=Origin.BACKFILL)
     entry = replace(entry, kind=Kind.BACKFILLED, occurrence=occurrence)
     skipped = ended_row(entry, occurrence, OccurrenceStatus.SKIPPED, "superseded")

@@ -81,6 +81,7 @@ async def prepared(world: Any, job: str) -> DueEntry:
                 return each
         await world.runner().run(world.job(waiting[0]))
     assert job == "tally"
+    tally: DueEntry
     (tally,) = [each for each in await world.waiting(hours=1) if each.kind is Kind.TALLY]
     world.clock.move_to(tally.key.ring_at)
     return tally
@@ -128,6 +129,7 @@ def first_again(world: Any, entry: DueEntry) -> Callable[[DueEntry], Awaitable[N
 
 async def retries(world: Any) -> None:
     """What waits comes, once it is due."""
+    waiting: list[DueEntry] = []
     for _ in range(200):
         waiting = sorted(await world.waiting(hours=1), key=lambda each: each.key)
         if not waiting:

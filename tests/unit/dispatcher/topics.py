@@ -39,7 +39,7 @@ async def subscribed(world: Any, count: int, **more: Any) -> list[str]:
 
 async def topic_entry(world: Any, **body: Any) -> DueEntry:
     """The due entry of a reminder for all of them."""
-    entry = await world.reminder()
+    entry: DueEntry = await world.reminder()
     made = Body(user_id="", channels=(), topic_id=TOPIC, **body)
     return replace(entry, body=encode(made))
 
@@ -55,6 +55,7 @@ async def fan_out(
     """Rings the entry and what follows from it, one after the other, each when it is due."""
     run = runner or (lambda each: world.runner().run(world.job(each)))
     await run(entry)
+    waiting: list[DueEntry] = []
     for _ in range(rounds):
         waiting = sorted(await due(world, until), key=lambda each: each.key)
         if not waiting:
@@ -73,7 +74,7 @@ async def due(world: Any, until: timedelta) -> list[DueEntry]:
 async def rows_of(world: Any) -> dict[str, LedgerRow]:
     """By subscriber."""
     on_point, world.on_point = world.on_point, None
-    found = {}
+    found: dict[str, LedgerRow] = {}
     for bucket in range(SUBSCRIBER_BUCKETS):
         rows = await world.store.fanouts.targets("r1", OCCURRENCE, bucket, limit=1_000_000)
         found |= {row.target: row for row in rows}
@@ -81,7 +82,6 @@ async def rows_of(world: Any) -> dict[str, LedgerRow]:
     return found
 
 
-async def occurrence_row(world: Any) -> LedgerRow | None:
-    """The occurrence's own."""
-    row: LedgerRow | None = await world.store.ledger.read("r1", OCCURRENCE)
-    return row
+async def occurrence_row(world: Any) -> Any:
+    """The occurrence's own, if it is there: a `LedgerRow`."""
+    return await world.store.ledger.read("r1", OCCURRENCE)

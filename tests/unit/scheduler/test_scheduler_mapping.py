@@ -319,14 +319,17 @@ def test_what_a_list_of_deliveries_is_to_have(validator: Validator) -> None:
     request = pb.ListDeliveriesRequest(reminder_id="r1", subscriber_id="s1")
     request.statuses.append(reminder_pb2.DELIVERY_STATUS_FAILED)
     _, wanted, window = validator.list_deliveries(request)
-    assert (wanted.subscriber_id, wanted.statuses) == ("s1", {DeliveryStatus.FAILED})
+    assert (wanted.subscriber_id, wanted.statuses) == ("s1", frozenset({DeliveryStatus.FAILED}))
     token = seal("x", *window.scope)
     request.page_token = token
     assert validator.list_deliveries(request)[2].position == "x"
     request.subscriber_id = "s2"
     with pytest.raises(InvalidRequest):
         validator.list_deliveries(request)
-    wrong = pb.ListDeliveriesRequest(reminder_id="r1", statuses=[0, 77])
+    wrong = pb.ListDeliveriesRequest(reminder_id="r1")
+    wrong.statuses.extend(
+        [reminder_pb2.DeliveryStatus.ValueType(0), reminder_pb2.DeliveryStatus.ValueType(77)]
+    )
     with pytest.raises(InvalidRequest) as caught:
         validator.list_deliveries(wrong)
     assert [each.field for each in caught.value.violations] == ["statuses[0]", "statuses[1]"]

@@ -64,7 +64,9 @@ async def replay(world: World, name: str, **asked: Any) -> tuple[Replayed, ...]:
     """As the edge calls it."""
     request_id = asked.pop("request_id", None)
     given = Asked(**{"occurrence_id": OCCURRENCE, **asked})
-    return await world.reminders.replay("ns", name, given, request_id=request_id)
+    found = await world.reminders.replay("ns", name, given, request_id=request_id)
+    assert isinstance(found, tuple)
+    return found
 
 
 def verdicts(found: tuple[Replayed, ...]) -> dict[str, Verdict]:
