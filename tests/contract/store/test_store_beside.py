@@ -21,8 +21,8 @@ def rule() -> NewReminder:
 
 def triggered(reminder_id: str, second: int, version: int = 1) -> DueEntry:
     """The live entry of a trigger."""
-    at = datetime(2026, 6, 1, 12, 0, second, tzinfo=UTC)
-    rung = replace(occurrence(at, f"20260601T1200{second:02}Z"), origin=Origin.TRIGGER)
+    at = datetime(2036, 6, 1, 12, 0, second, tzinfo=UTC)
+    rung = replace(occurrence(at, f"20360601T1200{second:02}Z"), origin=Origin.TRIGGER)
     entry_id = trigger_entry_id(reminder_id, rung.occurrence_id, version)
     return entry(at, reminder_id=reminder_id, version=version, entry_id=entry_id, occurrence=rung)
 
