@@ -1,5 +1,6 @@
 """A server is away, lost everything, or is behind: late perhaps, never lost, early or twice."""
 
+from collections import Counter
 from datetime import datetime, timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from reminders.model.definition import At
 from reminders.ports import ClaimAnswer
 from scanner import lead as lead_module
 from tests.unit.lifecycle.world import (
+    HOUR,
     MINUTE,
     NOON,
     SECOND,
@@ -110,6 +112,33 @@ async def test_after_redis_lost_everything_what_was_claimed_and_not_sent_rings(
         await world.clock.run_until(NOON + MINUTE)
         await world.dispatch()
     assert {len(rang_at(world, name)) for name in names} == {1}
+
+
+async def test_what_it_costs_to_come_back_does_not_grow_with_what_is_pending() -> None:
+    """The look-ahead and the minutes that are not settled are read again, and nothing else."""
+
+    async def reads(pending: int) -> Counter[str]:
+        world, seen = World(), Counter[str]()
+        for number in range(pending):
+            await world.create(At(instant=NOON + HOUR + number * 7 * SECOND))
+        names = [await world.create(At(instant=NOON + n * SECOND)) for n in range(1, 20)]
+
+        async def count(point: str) -> None:
+            if point.startswith(("due.", "records.", "users.", "progress.")):
+                seen[point] += 1
+
+        async with at_work(world, scanner_of(world)):
+            await world.clock.run_until(NOON + 10 * SECOND)
+            world.coordination.lose_everything()
+            world.on_point = count
+            await world.clock.run_until(NOON + MINUTE)
+            world.on_point = None
+        assert {len(rang_at(world, name)) for name in names} == {1}
+        return seen
+
+    few, many = await reads(1), await reads(1_000)
+    assert few
+    assert many == few
 
 
 async def test_after_a_fail_over_a_void_that_was_not_replicated_still_holds(world: World) -> None:
