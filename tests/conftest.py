@@ -18,17 +18,18 @@ DATA_VARIABLE = "TOCSIN_TEST_DATA"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with its suite: `pytest -m "not acceptance"`.
 
-    Among several workers (`pytest -n 2`) those that need servers stay in one, and begin first: they
-    wait most of the time, and the others compute meanwhile.
+    Those that need servers begin first: they wait most of the time, and another worker
+    (`pytest -n 2`) computes meanwhile.
     """
     tests = Path(__file__).parent
-    for item in items:
-        suite = item.path.relative_to(tests).parts[0] if item.path.is_relative_to(tests) else ""
+    suites = {
+        item: item.path.relative_to(tests).parts[0] if item.path.is_relative_to(tests) else ""
+        for item in items
+    }
+    for item, suite in suites.items():
         if suite in SUITES:
             item.add_marker(suite)
-        if suite in SERVED:
-            item.add_marker(pytest.mark.xdist_group("servers"))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    items.sort(key=lambda item: suites[item] not in SERVED)
 
 
 @pytest.fixture(scope="session")

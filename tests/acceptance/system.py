@@ -87,7 +87,11 @@ class Receiver:
             def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 """Silent."""
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 512
+            """With its 5, a burst overflows it: connections hang until the sender gives up."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, name="receiver", daemon=True).start()
 
