@@ -37,7 +37,7 @@ from dispatcher import rows
 from dispatcher.gate import RecordGate
 from dispatcher.insistence import Insistence
 from dispatcher.leg import LegRunner
-from dispatcher.requeue import MAX_DOUBLINGS
+from dispatcher.requeue import put_off_for
 from dispatcher.retry import expired, share
 from dispatcher.room import Room
 from dispatcher.settings import DispatcherSettings
@@ -45,7 +45,7 @@ from dispatcher.settler import Settler
 from dispatcher.stretch import Stretch, Stretches
 from dispatcher.work import LegWork, Work
 from reminders.buckets import parked_entry_id
-from reminders.lifecycle.endings import ended_row, write_ends
+from reminders.lifecycle.endings import ended_by, ended_row, write_ends
 from reminders.lifecycle.fanning import COUNT_AFTER, first_pages, page_entry, tally_entry
 from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.writing import EntryWriter, stamp_of
@@ -216,7 +216,7 @@ class Fanouts:
         log.info("fanout.ended", reminder_id=entry.reminder_id, why=why)
         if work.occurrence.origin is Origin.BACKFILL:
             return  # no row: another backfill may ring it
-        status = OccurrenceStatus.EXPIRED if why == "expired" else OccurrenceStatus.CANCELLED
+        status = ended_by(why)
         row = ended_row(entry, work.occurrence, status, why, claimed_at=work.job.claimed_at)
         await self._insist(write_ends, self._store, [row], at=self._clock.now())
 
@@ -225,8 +225,8 @@ class Fanouts:
     async def _put_off(self, entry: DueEntry) -> None:
         """The same page, later: others are being handed out."""
         counter = entry.parked + 1
-        wait = self._park_for * (1 << min(entry.parked, MAX_DOUBLINGS))
-        at = instant_ms(self._clock.now() + wait * share(entry.key.entry_id, entry.parked))
+        drawn = share(entry.key.entry_id, entry.parked)
+        at = instant_ms(self._clock.now() + put_off_for(self._park_for, entry.parked, drawn))
         entry_id = parked_entry_id(entry.key.entry_id, counter)
         key = replace(entry.key, ring_at=at, entry_id=entry_id)
         later = replace(entry, key=key, parked=counter)

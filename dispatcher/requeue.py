@@ -65,24 +65,26 @@ class Requeue:
         a page that comes again must not send what waits already.
         """
         known = leg.found if leg.looked else await self._ledger.read(*leg.place)
-        row = rows.parked(leg, known or rows.blank(leg), entry)
-        if row is not None:
-            await self._ledger.write([row], at=since - CLOCKS_APART)
+        await self._record(leg, known, entry, since)
 
     async def _note(self, leg: LegWork, entry: DueEntry, since: datetime) -> None:
-        """Where it waits, on record: else nobody would find it before its time. It may fail. The
-        stamp is before that of any attempt to come, by whatever process's clock.
-        """
+        """Where it waits, on record: else nobody would find it before its time. It may fail."""
         work = leg.work
         if leg.target or leg.replay is not None or work.occurrence.origin is Origin.BACKFILL:
             return
         try:
             known = None if work.first_hand else await self._ledger.read(*leg.place)
-            row = rows.parked(leg, known or rows.blank(leg), entry)
-            if row is not None:
-                await self._ledger.write([row], at=since - CLOCKS_APART)
+            await self._record(leg, known, entry, since)
         except StoreUnavailable as error:
             log.warning("parking.unnoted", entry_id=entry.key.entry_id, operation=error.operation)
+
+    async def _record(
+        self, leg: LegWork, known: LedgerRow | None, entry: DueEntry, since: datetime
+    ) -> None:
+        """The stamp is before that of any attempt to come, by whatever process's clock."""
+        row = rows.parked(leg, known or rows.blank(leg), entry)
+        if row is not None:
+            await self._ledger.write([row], at=since - CLOCKS_APART)
 
     async def _put(self, entry: DueEntry) -> None:
         now = self._clock.now()
@@ -93,6 +95,11 @@ class Requeue:
                 return
             entry = replace(entry, key=replace(entry.key, ring_at=instant_ms(now + AHEAD)))
         await self._writer.put([entry], stamp=stamp_of(now))
+
+
+def put_off_for(park_for: timedelta, parked: int, drawn: float) -> timedelta:
+    """The wait after it was put off so often: it doubles, up to a bound. `drawn`: `share` of it."""
+    return park_for * (1 << min(parked, MAX_DOUBLINGS)) * drawn
 
 
 def parking(
@@ -107,7 +114,7 @@ def parking(
     """
     parked = leg.work.entry.parked
     drawn = share(leg.delivery_key, parked)
-    backoff = park_for * (1 << min(parked, MAX_DOUBLINGS)) * drawn
+    backoff = put_off_for(park_for, parked, drawn)
     named = timedelta(seconds=turned.wait_s)
     if turned.reason == "rate":
         return named
@@ -116,11 +123,6 @@ def parking(
     schedule = leg.work.body.retry.schedule or schedule
     longest = schedule[min(leg.attempt - leg.before + parked, len(schedule) - 1)]
     return max(backoff, min(named * (0.5 + drawn), longest))
-
-
-def retry_entry(leg: LegWork, attempt: int, at: datetime) -> DueEntry:
-    """The entry of a later attempt."""
-    return _entry(leg, Kind.RETRY, attempt, 0, at)
 
 
 def following_entry(leg: LegWork, row: LedgerRow, at: datetime) -> DueEntry:

@@ -16,6 +16,7 @@ import structlog
 from msgspec.structs import replace
 
 from dispatcher.insistence import Insistence
+from reminders.lifecycle.endings import ended_by
 from reminders.lifecycle.fanning import COUNT_AFTER, buckets_of, tally_entry
 from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.writing import EntryWriter, stamp_of
@@ -155,9 +156,7 @@ def _ended(row: LedgerRow, fanout: Fanout) -> LedgerRow:
     if fanout.finished and not fanout.counts.targets:
         ended = OccurrenceStatus.SKIPPED
         if fanout.why:
-            ended = (
-                OccurrenceStatus.EXPIRED if fanout.why == "expired" else OccurrenceStatus.CANCELLED
-            )
+            ended = ended_by(fanout.why)
         elif fanout.only_subscriber:
             reason = "unsubscribed"
         else:

@@ -10,19 +10,18 @@ from tocsin.v1 import reminder_service_pb2 as pb
 from reminders.errors import InvalidRequest, TocsinError
 from reminders.lifecycle import Created, CreateRequest, Reminders
 from reminders.ports import Clock
-from scheduler.admission import Admission, Draining, Overloaded
+from scheduler.admission import Admission, Overloaded
 from scheduler.errors import status_of
 from scheduler.lookups import Lookups
 from scheduler.mapping.reminders import put_decisions, put_reminder
 from scheduler.settings import SchedulerSettings
-from scheduler.stream import BatchStream, Read, Write
+from scheduler.stream import OpenStreams, Read, Write
 from scheduler.validation import Validator
 
 AT_ONCE = 50
 """Requests of a batch that are worked on before other calls get a turn: about 2 ms."""
 
 Result = Created | TocsinError
-Batches = BatchStream[pb.BatchCreateRemindersRequest, pb.BatchCreateRemindersResponse]
 
 
 class Creates:
@@ -40,12 +39,10 @@ class Creates:
         self._clock = clock
         self._validator = validator
         self._lookups = Lookups(reminders, validator)
-        self._window = settings.stream_window
         creates, size = settings.max_creates // 2, settings.max_create_bytes // 2
         self._calls = Admission(creates=creates, size=size)
         self._streams = Admission(creates=creates, size=size)
-        self._open: set[Batches] = set()
-        self._draining = False
+        self._open = OpenStreams(self._streamed, self._streams, settings.stream_window)
         self._outcomes: Counter[str] = Counter()
         meter.create_observable_counter(
             "tocsin.scheduler.creates",
@@ -93,26 +90,11 @@ class Creates:
         write: Write[pb.BatchCreateRemindersResponse],
     ) -> None:
         """Batches until `read` gives None; waits where too many are under way."""
-        if self._draining:
-            raise Draining(operation="stream")
-        stream = BatchStream(
-            read=read,
-            write=write,
-            answer=self._streamed,
-            admission=self._streams,
-            window=self._window,
-        )
-        self._open.add(stream)
-        try:
-            await stream.run()
-        finally:
-            self._open.discard(stream)
+        await self._open.run(read, write)
 
     def drain(self) -> None:
         """Ends streams after the batches that they have read; other calls go on."""
-        self._draining = True
-        for stream in self._open:
-            stream.drain()
+        self._open.drain()
 
     async def _one(self, request: pb.CreateReminderRequest) -> Result:
         now = self._clock.now()

@@ -128,5 +128,39 @@ class BatchStream(Generic[B, R]):
         return None
 
 
+class OpenStreams(Generic[B, R]):
+    """The streams of one method, so that a drain ends them."""
+
+    def __init__(self, answer: Answer[B, R], admission: Admission, window: int) -> None:
+        self._answer = answer
+        self._admission = admission
+        self._window = window
+        self._open: set[BatchStream[B, R]] = set()
+        self._draining = False
+
+    async def run(self, read: Read[B], write: Write[R]) -> None:
+        """Batches until `read` gives None; waits where too many are under way."""
+        if self._draining:
+            raise Draining(operation="stream")
+        stream = BatchStream(
+            read=read,
+            write=write,
+            answer=self._answer,
+            admission=self._admission,
+            window=self._window,
+        )
+        self._open.add(stream)
+        try:
+            await stream.run()
+        finally:
+            self._open.discard(stream)
+
+    def drain(self) -> None:
+        """Ends them after the batches that they have read."""
+        self._draining = True
+        for stream in self._open:
+            stream.drain()
+
+
 async def _failed(error: TocsinError) -> TocsinError:
     return error

@@ -15,7 +15,7 @@ from reminders.lifecycle import Reminders
 from reminders.lifecycle.problems import Problems, optional
 from reminders.lifecycle.subscribing import Asked, Put
 from reminders.ports import Clock
-from scheduler.admission import Admission, Draining, Overloaded
+from scheduler.admission import Admission, Overloaded
 from scheduler.calls import refuse_unreadable
 from scheduler.mapping.topics import (
     put_message,
@@ -26,12 +26,14 @@ from scheduler.mapping.topics import (
     tried_message,
 )
 from scheduler.settings import SchedulerSettings
-from scheduler.stream import BatchStream
+from scheduler.stream import OpenStreams
 from scheduler.tokens import seal
+from scheduler.validation.batches import check_batch
 from scheduler.validation.deployment import Deployment
 from scheduler.validation.reminders import ID_BYTES
 from scheduler.validation.topics import (
-    check_batch,
+    Named,
+    Naming,
     read_list,
     read_named,
     read_overlap,
@@ -44,7 +46,6 @@ AT_ONCE = 50
 """Requests of a batch that are read before other calls get a turn."""
 
 Context = grpc.aio.ServicerContext[Any, Any]
-Batches = BatchStream[pb.PutSubscribersRequest, pb.PutSubscribersResponse]
 
 
 class TopicService(service_grpc.TopicServiceServicer):
@@ -58,18 +59,14 @@ class TopicService(service_grpc.TopicServiceServicer):
             limits=settings.limits,
             channels=settings.channels,
         )
-        self._window = settings.stream_window
         puts, size = settings.max_creates // 2, settings.max_create_bytes // 2
         self._calls = Admission(creates=puts, size=size)
         self._streams = Admission(creates=puts, size=size)
-        self._open: set[Batches] = set()
-        self._draining = False
+        self._open = OpenStreams(self._batch, self._streams, settings.stream_window)
 
     def drain(self) -> None:
         """Ends streams after the batches that they have read; other calls go on."""
-        self._draining = True
-        for stream in self._open:
-            stream.drain()
+        self._open.drain()
 
     async def PutSubscriber(
         self, request: pb.PutSubscriberRequest, context: Context
@@ -97,28 +94,13 @@ class TopicService(service_grpc.TopicServiceServicer):
             refuse_unreadable(batch)
             return None if batch is grpc.aio.EOF else batch
 
-        if self._draining:
-            raise Draining(operation="stream")
-        stream: Batches = BatchStream(
-            read=read,
-            write=context.write,
-            answer=self._batch,
-            admission=self._streams,
-            window=self._window,
-        )
-        self._open.add(stream)
-        try:
-            await stream.run()
-        finally:
-            self._open.discard(stream)
+        await self._open.run(read, context.write)
 
     async def GetSubscriber(
         self, request: pb.GetSubscriberRequest, context: Context
     ) -> pb.Subscriber:
         del context
-        problems = Problems()
-        named = read_named(request, problems)
-        problems.raise_if_any()
+        named = _named(request)
         found = await self._reminders.subscribing.get(*named.parts)
         return subscriber_message(found, self._clock.now())
 
@@ -146,9 +128,7 @@ class TopicService(service_grpc.TopicServiceServicer):
         self, request: pb.DeleteSubscriberRequest, context: Context
     ) -> pb.DeleteSubscriberResponse:
         del context
-        problems = Problems()
-        named = read_named(request, problems)
-        problems.raise_if_any()
+        named = _named(request)
         deleted = await self._reminders.subscribing.delete(*named.parts)
         return pb.DeleteSubscriberResponse(deleted=deleted)
 
@@ -167,9 +147,7 @@ class TopicService(service_grpc.TopicServiceServicer):
     async def _set_paused(
         self, request: pb.PauseSubscriberRequest | pb.ResumeSubscriberRequest, *, paused: bool
     ) -> pb.Subscriber:
-        problems = Problems()
-        named = read_named(request, problems)
-        problems.raise_if_any()
+        named = _named(request)
         found = await self._reminders.subscribing.set_paused(*named.parts, paused=paused)
         return subscriber_message(found, self._clock.now())
 
@@ -212,3 +190,10 @@ class TopicService(service_grpc.TopicServiceServicer):
         asked = [one for one in read if isinstance(one, Asked)]
         put = iter(await self._reminders.subscribing.put(asked) if asked else ())
         return [one if isinstance(one, InvalidRequest) else next(put) for one in read]
+
+
+def _named(request: Naming) -> Named:
+    problems = Problems()
+    named = read_named(request, problems)
+    problems.raise_if_any()
+    return named

@@ -98,14 +98,10 @@ def redrive(
     )
     counts: Counter[str] = Counter()
     with calling_deliveries(connection) as stub:
-        while True:
-            answer = stub.RedriveDeliveries(request, timeout=rpc.DEADLINE_S)
+        for answer in rpc.pages(stub.RedriveDeliveries, request):
             if connection.json:
                 render.print_json(answer)
             add_counts(counts, answer.counts)
-            request.page_token = answer.next_page_token
-            if not request.page_token:
-                break
     if not connection.json:
         render.console().print(counts_text(counts, dry_run=dry_run))
 
@@ -186,12 +182,7 @@ def _pages(
         filter=filter_of(which, connection.namespace), page_size=min(limit, PAGE)
     )
     with calling_deliveries(connection) as stub:
-        while True:
-            page = stub.ListEndedDeliveries(request, timeout=rpc.DEADLINE_S)
-            yield page
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                return
+        yield from rpc.pages(stub.ListEndedDeliveries, request)
 
 
 def _print(deliveries: "list[EndedDelivery]", *, payload: bool) -> None:

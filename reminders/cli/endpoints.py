@@ -40,14 +40,10 @@ def list_endpoints(
     )
     found: list[Endpoint] = []
     with calling_deliveries(connection) as stub:
-        while True:
-            page = stub.ListEndpoints(request, timeout=rpc.DEADLINE_S)
+        for page in rpc.pages(stub.ListEndpoints, request):
             if connection.json:
                 render.print_json(page)
             found += page.endpoints
-            request.page_token = page.next_page_token
-            if not request.page_token:
-                break
     if not connection.json:
         _print(found)
 
@@ -97,14 +93,10 @@ def enable(
     )
     counts: Counter[str] = Counter()
     with calling_deliveries(connection) as stub:
-        while True:
-            answer = stub.EnableEndpoint(request, timeout=rpc.DEADLINE_S)
+        for answer in rpc.pages(stub.EnableEndpoint, request):
             if connection.json:
                 render.print_json(answer)
             add_counts(counts, answer.counts)
-            request.page_token = answer.next_page_token
-            if not request.page_token:
-                break
     if connection.json:
         return
     _print([answer.endpoint])

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import grpc
 from google.rpc import error_details_pb2
@@ -19,6 +19,21 @@ DEADLINE_S = 15.0
 DEFAULT_ADDRESS = "127.0.0.1:50051"
 
 Stub = TypeVar("Stub")
+
+
+class Asked(Protocol):
+    """A request that is answered page by page."""
+
+    page_token: str
+
+
+class Answered(Protocol):
+    """A page, or what one call of several came to."""
+
+    next_page_token: str
+
+
+Answer = TypeVar("Answer", bound=Answered)
 
 
 def address_of(connection: Connection) -> str:
@@ -53,6 +68,16 @@ def calling(connection: Connection, stub: Callable[[grpc.Channel], Stub]) -> Ite
             yield stub(channel)
         except grpc.RpcError as error:
             raise CommandError(*explain(error, address)) from error
+
+
+def pages(call: Callable[..., Answer], request: Asked) -> Iterator[Answer]:
+    """The answers to a request, each from where the one before it ended, up to the last."""
+    while True:
+        answer = call(request, timeout=DEADLINE_S)
+        yield answer
+        request.page_token = answer.next_page_token
+        if not request.page_token:
+            return
 
 
 def explain(error: grpc.RpcError, address: str) -> list[str]:

@@ -32,6 +32,11 @@ def ended_row(
     )
 
 
+def ended_by(why: str) -> OccurrenceStatus:
+    """What an occurrence is whose fan-out was stopped for that reason."""
+    return OccurrenceStatus.EXPIRED if why == "expired" else OccurrenceStatus.CANCELLED
+
+
 async def write_ends(store: Store, rows: Sequence[LedgerRow], *, at: datetime) -> None:
     """Ledger rows; those that failed or expired are listed first (`model.ended`)."""
     rows = [replace(row, ended_at=at) if ended_status(row) else row for row in rows]

@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from reminders.buckets import fanout_entry_id, tally_entry_id
+from reminders.lifecycle.writing import stamp_of
 from reminders.model.entry import DueEntry, DueKey, FanoutPage, Kind, Replay
 from reminders.model.subscriber import SUBSCRIBER_BUCKETS, bucket_of
 
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-MILLISECOND = timedelta(milliseconds=1)
 COUNT_AFTER = timedelta(seconds=1)
 """From a beginning to the first tally."""
 
@@ -53,7 +52,7 @@ def page_entry(of: DueEntry, page: FanoutPage, at: datetime) -> DueEntry:
 
 def tally_entry(of: DueEntry, at: datetime, *, replay: Replay | None = None) -> DueEntry:
     """A count of the whole. `replay`: the one that it belongs to."""
-    entry_id = tally_entry_id(of.reminder_id, of.occurrence_id, (at - EPOCH) // MILLISECOND)
+    entry_id = tally_entry_id(of.reminder_id, of.occurrence_id, stamp_of(at) // 1_000)
     page = FanoutPage(page=0, replay=replay)
     return replace(_entry(of, Kind.TALLY, page, entry_id, at), body=b"")
 

@@ -9,7 +9,6 @@ A call that is repeated with its request id writes the same entries. Without one
 a second entry, for the same attempt: the ledger lets one of them through.
 """
 
-import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +26,7 @@ from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.replaying import APART, replay_entry
 from reminders.lifecycle.replaying_targets import TargetReplays
 from reminders.lifecycle.request_ids import first_of
-from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.lifecycle.writing import EntryWriter
 from reminders.model.codec import encode
 from reminders.model.ended import Ended, EndedPlace
 from reminders.model.entry import DueEntry
@@ -201,11 +200,7 @@ class Redrives:
 
     async def _write(self, entries: Sequence[DueEntry], known_at: datetime) -> None:
         """Those that no earlier call with the same request id has written."""
-        states = await asyncio.gather(*(self._store.due.read(each.key) for each in entries))
-        new = [each for each, state in zip(entries, states, strict=True) if state is None]
-        if new:
-            stamp = stamp_of(self._clock.now())
-            await self._writer.put(new, stamp=stamp, known_at=known_at)
+        new = await self._writer.put_missing(entries, known_at=known_at)
         told = {
             (entry.reminder_id, entry.occurrence_id): entry
             for entry in new

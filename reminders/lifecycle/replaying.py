@@ -33,7 +33,7 @@ from reminders.lifecycle.planning import body_of, instant_ms
 from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads
 from reminders.lifecycle.replaying_targets import ReplayedAll, TargetReplays
 from reminders.lifecycle.request_ids import first_of, id_of
-from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.lifecycle.writing import EntryWriter
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry, DueKey, Kind, Leg, Replay
 from reminders.model.ledger import LedgerRow, Place
@@ -211,9 +211,7 @@ class Replays:
             for place, one in enumerate(found)
             if one.verdict is Verdict.SENT_AGAIN and one.row.place not in done
         ]
-        new = [each for each in entries if await self._store.due.read(each.key) is None]
-        if new:
-            await self._writer.put(new, stamp=stamp_of(self._clock.now()))
+        new = await self._writer.put_missing(entries)
         if entries and entries[0].leg is not None and entries[0].leg.target:
             await self._targets.count_again(entries[-1])
         log.info(

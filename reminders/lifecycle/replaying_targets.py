@@ -16,7 +16,7 @@ from msgspec import Struct
 from reminders.buckets import shard_of
 from reminders.lifecycle.fanning import COUNT_AFTER, first_pages, tally_entry
 from reminders.lifecycle.planning import body_of
-from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.lifecycle.writing import EntryWriter
 from reminders.model.codec import encode
 from reminders.model.entry import DueEntry, DueKey, Kind, Replay
 from reminders.model.ledger import LedgerRow
@@ -76,7 +76,7 @@ class TargetReplays:
     async def count_again(self, of: DueEntry) -> None:
         """After single deliveries were sent again. `of`: an entry of the replay."""
         tally = tally_entry(of, of.key.ring_at + COUNT_AFTER, replay=of.replay)
-        await self._put([tally])
+        await self._writer.put_missing([tally])
 
     async def all(
         self, record: Record, row: LedgerRow, replay: Replay, *, dry_run: bool
@@ -89,7 +89,7 @@ class TargetReplays:
             return answer
         of = self.entry(record, row, replay)
         at = replay.asked_at
-        await self._put(
+        await self._writer.put_missing(
             [*first_pages(of, at, replay=replay), tally_entry(of, at + COUNT_AFTER, replay=replay)]
         )
         return answer
@@ -111,9 +111,3 @@ class TargetReplays:
             group_id=None if replay.forced else record.definition.group_id,
             body=encode(body_of(record.definition)),
         )
-
-    async def _put(self, entries: Sequence[DueEntry]) -> None:
-        """Those that no earlier call with the same request id has written."""
-        new = [each for each in entries if await self._store.due.read(each.key) is None]
-        if new:
-            await self._writer.put(new, stamp=stamp_of(self._clock.now()))

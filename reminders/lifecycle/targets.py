@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
+from reminders.lifecycle.endings import ended_by
 from reminders.lifecycle.fanning import buckets_of
 from reminders.model.fanout import Fanout
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
@@ -31,7 +32,7 @@ def fanout_status(fanout: Fanout) -> OccurrenceStatus:
     if not fanout.finished:
         return OccurrenceStatus.CLAIMED
     if fanout.why:
-        return OccurrenceStatus.EXPIRED if fanout.why == "expired" else OccurrenceStatus.CANCELLED
+        return ended_by(fanout.why)
     if counts.failed:
         return OccurrenceStatus.FAILED
     if counts.stopped and not counts.taken:

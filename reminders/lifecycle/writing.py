@@ -15,6 +15,7 @@ Three things can go wrong between deciding on a time and the write's acknowledge
   a copy is too old to be believed, and the scanner reads the row, which is void.
 """
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -66,6 +67,15 @@ class EntryWriter:
         written_from = self._clock.now() if known_at is None else known_at
         await self._store.due.put(entries, stamp=stamp)
         await self.written(entries, written_from=written_from)
+
+    async def put_missing(
+        self, entries: Sequence[DueEntry], *, known_at: datetime | None = None
+    ) -> list[DueEntry]:
+        """As `put`, those that no earlier call has written; answers them."""
+        states = await asyncio.gather(*(self._store.due.read(each.key) for each in entries))
+        new = [each for each, state in zip(entries, states, strict=True) if state is None]
+        await self.put(new, stamp=stamp_of(self._clock.now()), known_at=known_at)
+        return new
 
     async def written(self, entries: Sequence[DueEntry], *, written_from: datetime) -> None:
         """The part after the write's acknowledgement, for entries that `Records.create` wrote."""

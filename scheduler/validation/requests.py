@@ -15,6 +15,7 @@ from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLi
 from reminders.lifecycle.targets import Wanted
 from reminders.model.definition import Definition, audience_of
 from scheduler.validation.backfills import Range, read_range
+from scheduler.validation.batches import check_batch
 from scheduler.validation.changes import ChangeRequest, read_change, read_changed
 from scheduler.validation.delivery_lists import read_wanted
 from scheduler.validation.deployment import DEFAULT_CHANNEL_RULES, ChannelRules, Deployment
@@ -29,7 +30,6 @@ from scheduler.validation.schedules import Against, read_schedule
 from scheduler.validation.windows import Window, read_window
 
 PAUSE_REASON_BYTES = 512
-MAX_BATCH = 500
 DEFAULT_EXPLAINED, MAX_EXPLAINED = 20, 100
 
 
@@ -77,17 +77,7 @@ class Validator:
 
     def batch(self, request: pb.BatchCreateRemindersRequest) -> None:
         """The batch as such, not what is in it."""
-        count = len(request.requests)
-        problems = Problems()
-        if not count:
-            problems.required("requests", f"1 to {MAX_BATCH} of them")
-        elif count > MAX_BATCH:
-            problems.add(
-                "requests",
-                Reason.BATCH_TOO_LARGE,
-                f"has {count} items; at most {MAX_BATCH} are taken: send several batches",
-            )
-        problems.raise_if_any()
+        check_batch(request.requests)
 
     def get(self, request: pb.GetReminderRequest) -> Name:
         """Which reminder."""

@@ -1,7 +1,7 @@
 """Topics: who subscribes, by which endpoint, and what is signed how."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Protocol
 
@@ -24,7 +24,6 @@ from scheduler.validation.reminders import ID_BYTES, REMINDER_BYTES, check_topic
 from scheduler.validation.times import read_duration
 from scheduler.validation.windows import Window, read_window
 
-MAX_BATCH = 500
 LONGEST_OVERLAP = timedelta(days=30)
 LONGEST_WAIT = timedelta(seconds=30)
 WAIT = timedelta(seconds=10)
@@ -55,18 +54,23 @@ class Listed(Struct, frozen=True, kw_only=True):
     window: Window
 
 
-class _Names(Protocol):
+class Naming(Protocol):
     """A message that names a subscriber."""
 
     @property
-    def namespace(self) -> str: ...
+    def namespace(self) -> str:
+        """The tenant."""
+
     @property
-    def topic_id(self) -> str: ...
+    def topic_id(self) -> str:
+        """Of the topic."""
+
     @property
-    def subscriber_id(self) -> str: ...
+    def subscriber_id(self) -> str:
+        """Of the subscriber."""
 
 
-def read_named(asked: _Names, problems: Problems, *, under: str = "") -> Named:
+def read_named(asked: Naming, problems: Problems, *, under: str = "") -> Named:
     """`under`: the path of the message that names it, with its dot."""
     namespace = read_namespace(asked.namespace, f"{under}namespace", problems)
     check_topic(asked.topic_id, f"{under}topic_id", problems)
@@ -122,17 +126,6 @@ def read_secret(secret: str, problems: Problems) -> SecretText | None:
     except ValueError as error:
         problems.add("secret", Reason.SECRET_INVALID, str(error))
     return SecretText(secret)
-
-
-def check_batch(requests: Sequence[pb.PutSubscriberRequest]) -> None:
-    """The batch as such, not what is in it. Raises `InvalidRequest`."""
-    problems = Problems()
-    if not requests:
-        problems.required("requests", f"1 to {MAX_BATCH} of them")
-    elif len(requests) > MAX_BATCH:
-        said = f"has {len(requests)} items; at most {MAX_BATCH} are taken: send several batches"
-        problems.add("requests", Reason.BATCH_TOO_LARGE, said)
-    problems.raise_if_any()
 
 
 def read_list(request: pb.ListSubscribersRequest) -> Listed:

@@ -14,10 +14,9 @@ from reminders.lifecycle.problems import Problems, Reason
 from reminders.lifecycle.subscriber_secrets import OVERLAP
 from reminders.model.definition import Channel, Email, Webhook
 from reminders.signing_secrets import new_secret
+from scheduler.validation.batches import MAX_BATCH, check_batch
 from scheduler.validation.deployment import Deployment
 from scheduler.validation.topics import (
-    MAX_BATCH,
-    check_batch,
     read_list,
     read_named,
     read_overlap,

@@ -14,7 +14,7 @@ from expander.expansion import Expansion
 from expander.service import Expander
 from reminders.model.definition import Channel
 from reminders.model.ledger import LedgerRow
-from tests.unit.lifecycle.world import World
+from tests.unit.lifecycle.world import World, running
 from tests.unit.scanner.harness import scanner_of
 
 OK = Result(outcome=Outcome.OK, acknowledged=True, status_code=200)
@@ -76,17 +76,9 @@ async def everything(world: World, made: type[Receiver] = Receiver) -> AsyncIter
     )
     expander = Expander(world.platform, Expansion(world.platform, world.reminders))
     services = (scanner_of(world), expander, dispatcher)
-    tasks = [asyncio.create_task(service.run(stop)) for service in services]
-    await world.clock.run_until(world.now)
-    try:
+    async with running(*(service.run(stop) for service in services)):
+        await world.clock.run_until(world.now)
         yield receiver
-        for task in tasks:
-            if task.done():
-                task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def reasons(rows: list[LedgerRow]) -> dict[str, int]:

@@ -35,6 +35,7 @@ from tests.unit.lifecycle.world import (
     created,
     definition,
     every,
+    running,
 )
 from tests.unit.scanner.harness import scanner_of
 
@@ -101,17 +102,9 @@ async def at_work(world: World, net: Net, count: int = 1, **settings: Any) -> As
     stop = asyncio.Event()
     dispatchers = [dispatcher_of(world, net, **settings) for _ in range(count)]
     runs = [scanner_of(world).run(stop), *(each.run(stop) for each in dispatchers)]
-    tasks = [asyncio.create_task(each) for each in runs]
-    await world.clock.run_until(world.now)
-    try:
+    async with running(*runs):
+        await world.clock.run_until(world.now)
         yield
-        for task in tasks:
-            if task.done():
-                task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 @pytest.fixture
