@@ -1,7 +1,7 @@
 """Due entries: puts, fates and outcomes, slices and counts."""
 
 import random
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -60,10 +60,13 @@ async def test_later_stamps_win(store: Store) -> None:
 
 
 async def test_at_equal_stamps_the_larger_value_wins(store: Store) -> None:
-    """So all replicas agree, in whichever order they were written."""
+    """So all replicas agree, in whichever order they were written. Due so far ahead that nothing
+    expires: of two expiries, which are whole seconds of when each was written, the later one wins
+    before the value is looked at.
+    """
     stamp = stamp_now()
     for order in (1, -1):
-        one = entry()
+        one = entry(datetime(2040, 1, 1, 12, tzinfo=UTC))
         versions = sorted([one, replace(one, parked=1), replace(one, parked=2)], key=encode)
         for version in versions[::order]:
             await store.due.put([version], stamp=stamp)
