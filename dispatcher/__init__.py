@@ -58,7 +58,8 @@ pages, and one that counts; pages are turned by whatever dispatcher gets them (`
 
 `service`       the loops: take, keep, recover, drain; `flights`, `acknowledger`, `settings`.
 `settler`       puts ends of sends on record, in batches.
-`runner`, `leg` one job, one channel of it; `work` is what they hold.
+`runner`, `leg` one job, one channel of it; `work` is what they have in hand.
+`hold`          what was handed over ahead of its time waits for it.
 `fanout`, `stretch`, `room`  a topic's subscribers, page by page, so many at once.
 `tally`         counts how far a fan-out has come.
 `receivers`     whom a leg is for: a channel, or a subscriber as it is now.

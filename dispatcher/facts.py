@@ -97,7 +97,7 @@ def fact(  # noqa: PLR0913 - one place where a fact is made
         error_class=last.error_class if last else "",
         reason=row.reason if row is not None else reason,
         provider_event_id=row.provider_event_id if row is not None else "",
-        queue_age_ms=_ms(work.job.claimed_at, at),
+        queue_age_ms=_ms(work.ready_at, at),
         lateness_ms=_ms(expected_at, at),
         duration_ms=round(last.duration.total_seconds() * 1000, 1) if last else 0.0,
         next_attempt_at=row.next_attempt_at if row is not None else None,

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 import structlog
 from msgspec import Struct
@@ -35,6 +36,15 @@ class Steps(Struct, frozen=True, kw_only=True):
     turn: Turn
 
 
+class Start(Struct, frozen=True, kw_only=True):
+    """When a job's legs begin."""
+
+    until: Callable[[datetime], Awaitable[None]]
+    """Returns when that time has surely come."""
+    opened: Callable[[Job], None]
+    """Told right before they do: from then on each counts by itself."""
+
+
 class Sent(Struct, frozen=True, kw_only=True):
     """A job of which nothing is left to send."""
 
@@ -53,10 +63,8 @@ class JobRunner:
         fanouts: Fanouts,
         settler: Settler,
         steps: Steps,
-        *,
-        opened: Callable[[Job], None] = lambda _: None,
+        start: Start,
     ) -> None:
-        """`opened`: told right before a job's legs begin, each of which counts by itself."""
         self._clock = platform.clock
         self._store = platform.store
         self._legs = legs
@@ -66,7 +74,7 @@ class JobRunner:
         self._settler = settler
         self._finish = steps.finish
         self._turn = steps.turn
-        self._opened = opened
+        self._until, self._opened = start.until, start.opened
         self._insist = Insistence(platform.clock)
 
     async def run(self, job: Job) -> Sent:
@@ -98,6 +106,8 @@ class JobRunner:
             raw_body=raw_body,
             body=decode_body(raw_body),
         )
+        if job.claimed_at < entry.key.ring_at:
+            await self._until(entry.key.ring_at)
         if work.fans_out:
             await self._fanouts.begin(work)
             return None

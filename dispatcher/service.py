@@ -15,9 +15,10 @@ from dispatcher.fanout import Fanouts
 from dispatcher.flights import Flights
 from dispatcher.gate import Finish, RecordGate
 from dispatcher.health import Health
+from dispatcher.hold import Hold
 from dispatcher.leg import LegRunner
 from dispatcher.poison import Poison
-from dispatcher.runner import JobRunner, Steps, Turn
+from dispatcher.runner import JobRunner, Start, Steps, Turn
 from dispatcher.settings import DispatcherSettings
 from dispatcher.settler import LegEnd, Settlement, Settler
 from dispatcher.standing import Standings
@@ -77,8 +78,10 @@ class Dispatcher:
             noticed=self._noticed,
         )
         fanouts = Fanouts(platform, settings, legs, gate, self._settler)
-        steps, opened = Steps(finish=finish, turn=turn), self._flights.opened
-        self._runner = JobRunner(platform, legs, fanouts, self._settler, steps, opened=opened)
+        steps = Steps(finish=finish, turn=turn)
+        self._hold = Hold(platform.clock, at_once=STARTED_AT_ONCE)
+        start = Start(until=self._hold.until, opened=self._flights.opened)
+        self._runner = JobRunner(platform, legs, fanouts, self._settler, steps, start)
         tell = events.poisoned if events is not None else None
         self._poison = Poison(platform, settings, fanouts, ALONE_FROM, tell=tell)
         self._acknowledger = Acknowledger(self._jobs, self._clock)
@@ -107,6 +110,7 @@ class Dispatcher:
             loops = [
                 group.create_task(self._recover(group), name="dispatcher-recover"),
                 group.create_task(self._keep(), name="dispatcher-keep"),
+                group.create_task(self._hold.run(), name="dispatcher-hold"),
                 group.create_task(self._settler.run(), name="dispatcher-settle"),
                 group.create_task(self._destinations.keep_seats(), name="dispatcher-seats"),
                 group.create_task(self._destinations.keep_line(), name="dispatcher-line"),

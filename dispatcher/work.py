@@ -1,5 +1,6 @@
 """A job in hand, decoded once."""
 
+from datetime import datetime
 from functools import cached_property
 
 from msgspec import Struct
@@ -21,6 +22,11 @@ class Work(Struct, frozen=True, kw_only=True):
     raw_body: bytes
     """Encoded `body`: retries carry it on, unread."""
     body: Body
+
+    @property
+    def ready_at(self) -> datetime:
+        """When it was handed over, or its time came, if that was later."""
+        return max(self.job.claimed_at, self.entry.key.ring_at)
 
     @property
     def given_before(self) -> bool:

@@ -22,6 +22,13 @@ class SystemClock:
         self._latest = max(self._latest, datetime.now(UTC))
         return self._latest
 
+    def at_least(self) -> datetime:
+        """It is the reference."""
+        return self.now()
+
+    async def refresh(self) -> None:
+        """There is nothing to look at."""
+
     def in_bounds(self) -> bool:
         """There is nothing to differ from."""
         return True
@@ -42,12 +49,22 @@ class ManualClock:
         self._sleepers: list[tuple[datetime, int, asyncio.Future[None]]] = []
         self._order = count()
         self._fell_asleep = asyncio.Condition()
+        self.unsure = timedelta(0)
+        """How far `at_least` is behind, until the next `refresh`."""
         self.bounds = True
         """What `in_bounds` answers."""
 
     def now(self) -> datetime:
         """Where the test put it."""
         return self._now
+
+    def at_least(self) -> datetime:
+        """As far behind as the test says."""
+        return self._now - self.unsure
+
+    async def refresh(self) -> None:
+        """Now it is sure."""
+        self.unsure = timedelta(0)
 
     def in_bounds(self) -> bool:
         """As the test says."""

@@ -14,6 +14,10 @@ class Limits(Struct, frozen=True, kw_only=True):
     shards: int = 64
     lookahead: timedelta = timedelta(seconds=30)
     """How far ahead scanners read; what is due sooner is announced to them as well."""
+    claim_ahead: timedelta = timedelta(0)
+    """How long before its time an entry is claimed and handed to a dispatcher, which holds it until
+    the very instant: then the hand-over makes nothing late. A cancel that comes within it comes too
+    late. At most 0.1 s: `evidence` and group cancels count on it."""
     margin: timedelta = timedelta(seconds=90)
     """Voids live for `lookahead + margin`: no copy in a scanner's hands is older."""
     grace: timedelta = timedelta(minutes=2)

@@ -71,6 +71,7 @@ class Lead:
         self._store = platform.store
         self._claims = platform.coordination.claims
         self._clock = platform.clock
+        self._ahead = platform.limits.claim_ahead
         self._metrics = metrics
         self._later = later
         self._queue: deque[Copy] = deque()
@@ -167,7 +168,7 @@ class Lead:
         await self._wake.wait()
 
     async def _claim(self, batch: list[Copy]) -> None:
-        answers = await self._claims.claim(self.shard, self.token, batch)
+        answers = await self._claims.claim(self.shard, self.token, batch, ahead=self._ahead)
         if isinstance(answers, LeaseAnswer):
             self.end(answers.name.lower())
             return

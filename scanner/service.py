@@ -43,7 +43,7 @@ class Scanner:
         self._clock = platform.clock
         self._limits = platform.limits
         self._metrics = Metrics()
-        self._timer = Timer(platform.clock)
+        self._timer = Timer(platform.clock, platform.limits.claim_ahead)
         self._reader = Reader(platform, self._timer)
         self._settler = Settler(platform, self._reader, finish, self._metrics)
         self._leads: dict[int, Lead] = {}

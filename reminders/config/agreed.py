@@ -9,6 +9,7 @@ def limits_of(settings: Settings) -> Limits:
     return Limits(
         shards=settings.shards,
         lookahead=settings.lookahead,
+        claim_ahead=settings.claim_ahead,
         margin=settings.void_margin,
         grace=settings.settle_grace,
         lease_life=settings.lease_ttl,

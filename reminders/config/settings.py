@@ -146,6 +146,11 @@ class Settings(ChannelSettings, DestinationSettings, OperatorSettings, BaseSetti
 
     lookahead: Duration = timedelta(seconds=30)
     """How far ahead a scanner reads; a duration such as 30s, the same in every process."""
+    claim_ahead: Annotated[Duration, Field(le=timedelta(milliseconds=100))] = timedelta(
+        milliseconds=20
+    )
+    """How long before its time a reminder is handed to a dispatcher, which holds it until the very
+    instant, 0s to 100ms; a cancel that comes later is too late. 0s: at its time; it rings later."""
     void_margin: Duration = timedelta(seconds=90)
     """How long beyond the look-ahead a void lives in Redis; a duration such as 90s."""
     lease_ttl: Duration = timedelta(seconds=3)

@@ -59,7 +59,12 @@ class RedisClaims:
         self._fence = Script("fence")
 
     async def claim(
-        self, shard: int, token: str, copies: Sequence[Copy]
+        self,
+        shard: int,
+        token: str,
+        copies: Sequence[Copy],
+        *,
+        ahead: timedelta = timedelta(0),
     ) -> Sequence[ClaimAnswer] | LeaseAnswer:
         """Claim what is due, at most `MAX_BATCH` a call; see the port."""
         if not copies:
@@ -74,7 +79,7 @@ class RedisClaims:
         )
         args = (
             token.encode(),
-            self._columns(shard, copies),
+            self._columns(shard, copies, ahead),
             *[copy.state.raw for copy in copies],
         )
         with translated("claim"):
@@ -83,7 +88,7 @@ class RedisClaims:
             return LeaseAnswer(reply)
         return [ANSWERS[letter] for letter in reply]
 
-    def _columns(self, shard: int, copies: Sequence[Copy]) -> bytes:
+    def _columns(self, shard: int, copies: Sequence[Copy], ahead: timedelta) -> bytes:
         """The second argument of `claim.lua`, which describes it."""
         entries = [copy.state.entry for copy in copies]
         grouped = [
@@ -107,6 +112,7 @@ class RedisClaims:
                 [place for place, entry in enumerate(entries, 1) if entry.recurs],
                 list(chain.from_iterable(grouped)),
                 keys.group_prefix(shard),
+                ahead // timedelta(microseconds=1),
             )
         )
 

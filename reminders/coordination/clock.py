@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -21,6 +22,9 @@ LONGEST_NAP_S = 1.0
 FIRST_SAMPLES = 5
 WINDOW = 8
 """Of so many samples the one with the shortest round trip counts: it errs by half of that."""
+WORST_DRIFT = 0.005
+"""Of this machine's clock against the reference, at the very worst: fifty times that of a quartz,
+and ten times what NTP does to one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,13 @@ class Sample:
     round_trip_s: float
     taken_s: float
     """By the monotonic clock, when the answer was there."""
+
+    def at_least_s(self, at_s: float) -> float:
+        """What the reference shows when the monotonic clock shows that, at the least: what it said,
+        which was past when the answer was there, and the time since.
+        """
+        said_s = self.offset_s + self.taken_s - self.round_trip_s / 2
+        return said_s + (at_s - self.taken_s) * (1 - WORST_DRIFT)
 
 
 class RedisClock:
@@ -81,10 +92,7 @@ class RedisClock:
     async def _keep_sampling(self) -> None:
         while True:
             await asyncio.sleep(self._every_s)
-            try:
-                await self.sample()
-            except CoordinationUnavailable:
-                continue  # carried on; in_bounds() watches the age
+            await self.refresh()  # without an answer it is carried on; in_bounds() watches the age
 
     def now(self) -> datetime:
         """The reference time; see the port."""
@@ -95,6 +103,18 @@ class RedisClock:
             raise CoordinationUnavailable(operation="time")
         self._latest_s = max(self._latest_s, time.monotonic() + self._best.offset_s)
         return self._latest_s
+
+    def at_least(self) -> datetime:
+        """By whichever sample says most; see the port."""
+        if not self._samples:
+            raise CoordinationUnavailable(operation="time")
+        at_s = time.monotonic()
+        return datetime.fromtimestamp(max(each.at_least_s(at_s) for each in self._samples), UTC)
+
+    async def refresh(self) -> None:
+        """Takes a sample; see the port."""
+        with suppress(CoordinationUnavailable):
+            await self.sample()
 
     def in_bounds(self) -> bool:
         """Whether the reference was read lately and this machine's clock is near it.

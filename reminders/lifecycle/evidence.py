@@ -98,7 +98,8 @@ class Evidence:
     async def _in_doubt(self, change: Change, entry: DueEntry, revocation: Revocation) -> bool:
         """Whether a claim may have been made that nobody can see any more."""
         # Another server, or this one before it lost its data, may have claimed what was due by
-        # then: a claim is refused before its time, and a server that was replaced claims no more.
+        # then: a claim is refused further ahead than 0.1 s, which is within what clocks differ by;
+        # and a server that was replaced claims no more.
         known_since = revocation.known_since or revocation.server_now
         if max(entry.promised_at, change.previous.updated_at) <= known_since + CLOCKS_DIFFER:
             return True

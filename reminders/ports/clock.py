@@ -10,6 +10,12 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Aware UTC, by the reference server."""
 
+    def at_least(self) -> datetime:
+        """What the reference surely shows by now, however wrong this machine's clock runs."""
+
+    async def refresh(self) -> None:
+        """Asks the reference again, so that `at_least` comes close; does nothing if it can't."""
+
     def in_bounds(self) -> bool:
         """Whether the process may act: sampled lately, and local drift at most 100 ms."""
 

@@ -54,7 +54,7 @@ class ClaimAnswer(IntEnum):
     READDED = 2
     """Claimed before, but its job was gone: handed on again, to be rechecked."""
     EARLY = -1
-    """Its time has not come by the server's TIME."""
+    """Its time is further ahead than asked for, by the server's TIME."""
     VOID = -2
     """Its reminder was changed or its group cancelled since this copy was read: read it again."""
     STALE = -3
@@ -103,11 +103,16 @@ class Claims(Protocol):
     """
 
     async def claim(
-        self, shard: int, token: str, copies: Sequence[Copy]
+        self,
+        shard: int,
+        token: str,
+        copies: Sequence[Copy],
+        *,
+        ahead: timedelta = timedelta(0),
     ) -> Sequence[ClaimAnswer] | LeaseAnswer:
-        """Claims what is due: records the dedupe id and hands the entry to the `jobs` stream, and
-        to
-        `fires` if it recurs. LOST or MOVED instead: nothing was claimed.
+        """Claims what is due, or will be within `ahead`: records the dedupe id and hands the entry
+        to the `jobs` stream, and to `fires` if it recurs. LOST or MOVED instead: nothing was
+        claimed.
         """
 
     async def refire(self, shard: int, token: str, states: Sequence[EntryState]) -> LeaseAnswer:

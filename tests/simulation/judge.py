@@ -83,8 +83,9 @@ class Judge:
                 continue
             self.claims += 1
             entry: DueEntry = copy.state.entry
-            if entry.key.ring_at > now:
-                self._broken("claimed-early", entry, f"claimed {entry.key.ring_at - now} early")
+            early = entry.key.ring_at - now
+            if early > self._world.limits.claim_ahead:
+                self._broken("claimed-early", entry, f"claimed {early} early")
             if self._holder != token:
                 self._broken("claimed-without-lease", entry, f"shard {shard} by {call.process}")
 

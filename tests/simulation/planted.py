@@ -13,11 +13,13 @@ from typing import Any
 from msgspec import Struct
 
 import scanner.settler
+from dispatcher.hold import Hold
 from dispatcher.requeue import Requeue, following_entry
 from dispatcher.retry import backoff
 from dispatcher.service import Dispatcher
 from dispatcher.work import Work
 from expander.expansion import Expansion
+from reminders.coordination import RedisClock
 from reminders.lifecycle import triggering
 from reminders.lifecycle.changing import Changes
 from reminders.lifecycle.occurrences import instant_ms, jittered, record_series
@@ -97,16 +99,27 @@ def _group_fence_ignored() -> list[Place]:
 def _local_clock() -> list[Place]:
     judged = MemoryClaims._claim_one
 
-    def claim_one(self: MemoryClaims, shard: int, copy: Copy) -> ClaimAnswer:
+    def claim_one(self: MemoryClaims, shard: int, copy: Copy, ahead: timedelta) -> ClaimAnswer:
         reference = self._server.clock
         assert isinstance(reference, ServerClock)
         self._server.clock = reference.of_the_caller()
         try:
-            return judged(self, shard, copy)
+            return judged(self, shard, copy, ahead)
         finally:
             self._server.clock = reference
 
     return [(MemoryClaims, "_claim_one", claim_one)]
+
+
+def _not_held() -> list[Place]:
+    async def until(*_: object) -> None:
+        """At once."""
+
+    return [(Hold, "until", until)]
+
+
+def _held_by_the_local_clock() -> list[Place]:
+    return [(RedisClock, "at_least", RedisClock.now)]
 
 
 def _run_id_not_compared() -> list[Place]:
@@ -224,6 +237,8 @@ PLANTED = {
     "void-ignored": Planted(places=_void_ignored, hunted_from=0, within=20),
     "group-fence-ignored": Planted(places=_group_fence_ignored, hunted_from=3, within=100),
     "local-clock": Planted(places=_local_clock, hunted_from=1, within=20),
+    "not-held": Planted(places=_not_held, hunted_from=0, within=20),
+    "held-by-the-local-clock": Planted(places=_held_by_the_local_clock, hunted_from=0, within=60),
     "late-scan-skipped": Planted(places=_late_scan_skipped, hunted_from=0, within=40),
     "recheck-skipped": Planted(places=_recheck_skipped, hunted_from=5, within=60),
     "acknowledged-first": Planted(places=_acknowledged_first, hunted_from=0, within=20),

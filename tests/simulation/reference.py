@@ -35,6 +35,13 @@ class ServerClock:
         self.offset_us = offset_us
         self._at_us = -1
 
+    def at_least(self) -> datetime:
+        """It is the reference."""
+        return self.now()
+
+    async def refresh(self) -> None:
+        """It is the reference."""
+
     def in_bounds(self) -> bool:
         """It is the reference."""
         return True
@@ -55,6 +62,13 @@ class CallerClock:
         """As the process would say."""
         assert self._process.clock is not None
         return self._loop.inside(self._process, self._process.clock.now)
+
+    def at_least(self) -> datetime:
+        """Not asked here."""
+        raise AssertionError("a server sends nothing")
+
+    async def refresh(self) -> None:
+        """Not asked here."""
 
     def in_bounds(self) -> bool:
         """Not asked here."""

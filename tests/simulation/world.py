@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from dispatcher.service import Dispatcher
@@ -28,6 +28,7 @@ from tests.simulation.zonedata import Editions
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SERVICES = ("scheduler", "scanner", "dispatcher", "expander")
 WARM_UP_US = 100_000
+CLAIM_AHEAD = timedelta(milliseconds=20)
 
 
 class Service(Protocol):
@@ -50,7 +51,7 @@ class World:
 
     def __init__(self, plan: Plan, *, tracing: bool = False) -> None:
         self.plan = plan
-        self.limits = Limits(shards=plan.shards)
+        self.limits = Limits(shards=plan.shards, claim_ahead=CLAIM_AHEAD)
         self.loop = virtual_loop()
         self.history = History()
         if tracing:

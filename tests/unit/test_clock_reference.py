@@ -1,13 +1,17 @@
 """The reference clock: sampled with its round trip, carried, never back, and in bounds or not."""
 
+import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from reminders.coordination import RedisClock
+from reminders.coordination.clock import WORST_DRIFT
 from reminders.errors import CoordinationUnavailable
 
 NINE = datetime(2026, 12, 1, 9, tzinfo=UTC).timestamp()
@@ -53,6 +57,11 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 def clock_of(machine: Machine) -> RedisClock:
     """On that machine, with its server."""
     return RedisClock(cast("Any", machine))
+
+
+def reference(machine: Machine) -> float:
+    """What the server says now."""
+    return machine.true_time + machine.server_error
 
 
 def error_of(clock: RedisClock, machine: Machine) -> float:
@@ -155,6 +164,51 @@ async def test_an_old_sample_is_out_of_bounds(machine: Machine) -> None:
     assert clock.in_bounds()
     machine.monotonic += 300
     assert not clock.in_bounds()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 2),
+            st.floats(0, 0.2),
+            st.floats(0, 0.2),
+            st.floats(-WORST_DRIFT, WORST_DRIFT),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_what_it_says_at_least_is_never_ahead_of_the_reference(
+    steps: list[tuple[float, float, float, float]],
+) -> None:
+    """However slow and lopsided the answers, and however wrong this machine's clock runs."""
+
+    async def scene() -> None:
+        machine = Machine()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(time, "monotonic", lambda: machine.monotonic)
+            clock = clock_of(machine)
+            await clock.refresh()
+            for pause, machine.there, machine.back, runs in steps:
+                machine.monotonic += pause * (1 + runs)
+                machine.server_error -= pause * runs
+                assert clock.at_least().timestamp() <= reference(machine) + 2e-6
+                await clock.refresh()
+                assert clock.at_least().timestamp() <= reference(machine) + 2e-6
+                assert clock.at_least().timestamp() >= reference(machine) - machine.back - 2e-6
+
+    asyncio.run(scene())
+
+
+async def test_without_an_answer_it_is_carried_on_ever_more_carefully(machine: Machine) -> None:
+    """It falls behind by what the clock may have drifted."""
+    clock = clock_of(machine)
+    await clock.refresh()
+    machine.down = True
+    machine.monotonic += 10
+    await clock.refresh()
+    behind_s = reference(machine) - clock.at_least().timestamp()
+    assert behind_s == pytest.approx(10 * WORST_DRIFT, abs=1e-4)
 
 
 async def test_without_a_sample_there_is_no_time(machine: Machine) -> None:

@@ -22,10 +22,11 @@
 -- 11 integers   places of entries to be rechecked 12 integers places of entries that recur
 -- 13 array      place, group, the record's creation; place, group, ... of entries with a group
 -- 14 string     prefix of the group void keys
+-- 15 integer    how long before its time an entry may be claimed, in us
 --
--- Order for an entry: never early, whatever else; then claimed before (void or not: it rings); then
--- stale and void, which stop a first claim only. XADD comes before the dedupe write: an error does
--- not roll back, and two jobs are better than none.
+-- Order for an entry: never earlier than that, whatever else; then claimed before (void or not: it
+-- rings); then stale and void, which stop a first claim only. XADD comes before the dedupe write: an
+-- error does not roll back, and two jobs are better than none.
 
 local since = home_since(KEYS[1])
 if not since then return -1 end
@@ -37,6 +38,7 @@ local fired_prefix, void_prefix, fired_life, oldest_age = batch[1], batch[2], ba
 local runs, dedupe, ring_at, read_at = batch[5], batch[6], batch[7], batch[8]
 local reminders, versions = batch[9], batch[10]
 local oldest = math.max(since, now - oldest_age)
+local latest_ring = now + batch[15]
 
 local recheck, recurs, cancelled = {}, {}, {}
 for _, place in ipairs(batch[11]) do recheck[place] = true end
@@ -70,7 +72,7 @@ local function claim_run(minute, first, last)
     local name = dedupe[i]
     local job = jobs[name] or known[i - first + 1]
     local answer
-    if ring_at[i] > now then
+    if ring_at[i] > latest_ring then
       answer = 'E'
     elseif job then
       answer = 'D'

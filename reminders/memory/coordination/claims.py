@@ -21,7 +21,12 @@ class MemoryClaims:
         self._fired_life = fired_life
 
     async def claim(
-        self, shard: int, token: str, copies: Sequence[Copy]
+        self,
+        shard: int,
+        token: str,
+        copies: Sequence[Copy],
+        *,
+        ahead: timedelta = timedelta(0),
     ) -> Sequence[ClaimAnswer] | LeaseAnswer:
         """Claim what is due."""
 
@@ -29,13 +34,13 @@ class MemoryClaims:
             standing = self._server.standing(shard, token)
             if standing is not LeaseAnswer.HELD and copies:
                 return standing
-            return [self._claim_one(shard, copy) for copy in copies]
+            return [self._claim_one(shard, copy, ahead) for copy in copies]
 
         return await self._server.step("claim", work)
 
-    def _claim_one(self, shard: int, copy: Copy) -> ClaimAnswer:
+    def _claim_one(self, shard: int, copy: Copy, ahead: timedelta) -> ClaimAnswer:
         server, entry, now = self._server, copy.state.entry, self._server.clock.now()
-        if entry.key.ring_at > now:
+        if entry.key.ring_at > now + ahead:
             return ClaimAnswer.EARLY
         minute = minute_of(entry.promised_at)
         jobs = server.jobs_of(shard, minute)

@@ -148,9 +148,11 @@ class World(ABC):
         """As a group cancel does, in the namespace of `state_of`."""
         await self.coordination.claims.fence(shards or [0], "n", group, cancelled_at)
 
-    async def claim(self, *copies: Copy, shard: int = 0, token: str = "t") -> Any:
+    async def claim(
+        self, *copies: Copy, shard: int = 0, token: str = "t", ahead: timedelta = NO_WAIT
+    ) -> Any:
         """Claim under the token of `hold`."""
-        return await self.coordination.claims.claim(shard, token, copies)
+        return await self.coordination.claims.claim(shard, token, copies, ahead=ahead)
 
     def due(self, **options: Any) -> Copy:
         """A copy of an entry that is due, just read."""

@@ -123,6 +123,16 @@ async def test_an_entry_is_claimed_once_its_time_has_come(held: World) -> None:
     assert await held.claim(copy) == CLAIMED
 
 
+async def test_an_entry_is_claimed_as_far_ahead_as_asked_for(held: World) -> None:
+    """And no further; what can be claimed then is not changed by it."""
+    copy = held.due(late=-400 * MS)
+    assert await held.claim(copy, ahead=100 * MS) == EARLY
+    assert await held.claim(copy, ahead=500 * MS) == CLAIMED
+    assert await held.claim(copy, ahead=500 * MS) == DUPLICATE
+    (job,) = await jobs_of(held)
+    assert job.claimed_at < copy.state.entry.key.ring_at
+
+
 async def test_without_the_lease_nothing_is_claimed(world: World) -> None:
     """LOST with a home and another's lease; MOVED where the shard has no home."""
     assert await world.claim(world.due()) is LeaseAnswer.MOVED

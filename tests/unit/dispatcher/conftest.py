@@ -13,7 +13,7 @@ from dispatcher.channels.port import Destination, Outcome, Outgoing, Result
 from dispatcher.fanout import Fanouts
 from dispatcher.gate import RecordGate
 from dispatcher.leg import LegRunner
-from dispatcher.runner import JobRunner, Steps
+from dispatcher.runner import JobRunner, Start, Steps
 from dispatcher.service import Dispatcher, destinations_of
 from dispatcher.settings import DispatcherSettings
 from dispatcher.settler import Settlement, Settler
@@ -123,7 +123,8 @@ class World:
         settler = Settler(self.platform, self.settings, reporter, sending=lambda: 0)
         fanouts = Fanouts(self.platform, self.settings, legs, gate, settler)
         steps = Steps(finish=self.finish, turn=self.turn)
-        made = (self.platform, legs, fanouts, settler, steps)
+        start = Start(until=self.clock.sleep_until, opened=lambda _: None)
+        made = (self.platform, legs, fanouts, settler, steps, start)
         return Alone(self, JobRunner(*made), settler)
 
     def dispatcher(self) -> Dispatcher:

@@ -54,7 +54,7 @@ def definition(schedule: Schedule | None = None, **changes: Any) -> Definition:
     return Definition(
         user_id=changes.pop("user_id", "ann"),
         schedule=schedule or At(instant=NOON + HOUR),
-        channels=(Channel(channel_id="log", target=Log()),),
+        channels=changes.pop("channels", (Channel(channel_id="log", target=Log()),)),
         **changes,
     )
 
@@ -70,10 +70,15 @@ class World:
     """One keyspace, one Redis, and whatever runs on them."""
 
     def __init__(
-        self, *, shards: int = 1, start: datetime = NOON, lease_life: timedelta = 3 * SECOND
+        self,
+        *,
+        shards: int = 1,
+        start: datetime = NOON,
+        lease_life: timedelta = 3 * SECOND,
+        claim_ahead: timedelta = timedelta(0),
     ) -> None:
         self.clock = ManualClock(start)
-        self.limits = Limits(shards=shards, lease_life=lease_life)
+        self.limits = Limits(shards=shards, lease_life=lease_life, claim_ahead=claim_ahead)
         self.on_point: Point | None = None
         self.points: list[str] = []
         """Where the code under test has been."""

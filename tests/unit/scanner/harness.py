@@ -67,8 +67,8 @@ class Claimed:
         claims = world.coordination.claims
         claim = claims.claim
 
-        async def listen(shard: int, token: str, copies: list[Copy]) -> Any:
-            answers = await claim(shard, token, copies)
+        async def listen(shard: int, token: str, copies: list[Copy], **how: Any) -> Any:
+            answers = await claim(shard, token, copies, **how)
             if isinstance(answers, list):
                 self.answers += [
                     (world.now, copy.state.entry.dedupe_id, answer)

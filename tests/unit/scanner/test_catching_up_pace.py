@@ -11,7 +11,7 @@ from scanner.lead import CATCHING_UP
 from scanner.pace import LONGEST_WAIT
 from scanner.reader import Reader
 from scanner.timer import Timer
-from tests.unit.lifecycle.world import HOUR, MINUTE, SECOND, World, definition, every
+from tests.unit.lifecycle.world import HOUR, MINUTE, SECOND, World, definition, every, running
 from tests.unit.scanner.harness import a_lead
 
 
@@ -37,11 +37,11 @@ async def test_those_that_surely_ring_wait_for_their_place_by_the_pace(world: Wo
     lead, reader = await a_lead(world, timer), Reader(world.platform, timer)
     for number in range(2 * CATCHING_UP + 2):
         assert reader.hold(lead, named(entry, number), world.now)
-    waiting = []
-    for _ in range(3):
-        timer._ring_due()
-        waiting.append(len(timer))
-        world.clock.advance(SECOND)
+    waiting, start = [], world.now
+    async with running(timer.run()):
+        for second in range(3):
+            await world.clock.run_until(start + second * SECOND)
+            waiting.append(len(timer))
     assert waiting == [CATCHING_UP + 2, 2, 0]
 
 

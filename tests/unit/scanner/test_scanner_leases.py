@@ -100,6 +100,14 @@ class Wrong:
         """As everybody's."""
         return self.clock.now()
 
+    def at_least(self) -> datetime:
+        """As everybody's."""
+        return self.clock.at_least()
+
+    async def refresh(self) -> None:
+        """As everybody's."""
+        await self.clock.refresh()
+
     def in_bounds(self) -> bool:
         """As the test says."""
         return self.bounds

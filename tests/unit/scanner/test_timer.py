@@ -1,9 +1,7 @@
 """The heap that rings copies when their time comes."""
 
-import asyncio
 from datetime import datetime, timedelta
 
-from reminders.clock import ManualClock
 from reminders.model.definition import At
 from scanner.timer import EARLY_PAUSE, Timer
 from tests.unit.lifecycle.world import NOON, SECOND, World, running
@@ -60,6 +58,16 @@ async def test_one_that_comes_later_but_is_due_sooner_wakes_it(world: World) -> 
     assert late not in rung.at
 
 
+async def test_ahead_of_their_time_if_told_so(world: World) -> None:
+    """By so much, whatever their place in line."""
+    ahead = timedelta(milliseconds=20)
+    timer, rung = Timer(world.clock, ahead), Rung(world)
+    names = await rung.ready(timer, SECOND, timedelta(0))
+    async with running(timer.run()):
+        await world.clock.run_until(NOON + 2 * SECOND)
+    assert rung.at == {names[0]: NOON + SECOND - ahead, names[1]: NOON}
+
+
 async def test_the_copies_of_a_lost_lead_do_not_ring(world: World) -> None:
     """Somebody else holds the shard."""
     timer, rung = Timer(world.clock), Rung(world)
@@ -83,13 +91,3 @@ async def test_an_early_one_comes_again_after_a_pause(world: World) -> None:
         assert rung.at == {}
         await world.clock.run_until(NOON + EARLY_PAUSE)
     assert rung.at == {name: NOON + EARLY_PAUSE}
-
-
-async def test_an_empty_timer_sleeps(world: World) -> None:
-    """It wakes for nothing."""
-    timer = Timer(world.clock)
-    async with running(timer.run()):
-        await world.clock.run_until(NOON)
-        assert isinstance(world.clock, ManualClock)
-        assert world.clock.next_wake is None
-        assert not [t for t in asyncio.all_tasks() if t.get_name() == "timer-sleep"]

@@ -1,0 +1,75 @@
+"""Many things that wait for their times, and one sleeper for all of them."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, TypeVar
+
+from reminders.ports import Clock
+
+T = TypeVar("T")
+
+
+class Alarms(Generic[T]):
+    """Rings what was added when its time has come by this clock, never before; ties in the order
+    in which they came.
+    """
+
+    def __init__(
+        self, clock: Clock, ring: Callable[[T], None], *, at_once: int | None = None
+    ) -> None:
+        """`at_once`: after so many rings the loop has a turn, so that the first of a crowd need not
+        wait for the last. `ring` must not raise.
+        """
+        self._clock = clock
+        self._ring = ring
+        self._at_once = at_once
+        self._heap: list[tuple[datetime, int, T]] = []
+        self._order = count()
+        self._filled = asyncio.Event()
+        self._sleep: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, at: datetime, what: T) -> None:
+        """To be rung then, or at once if that has come."""
+        sooner = not self._heap or at < self._heap[0][0]
+        heappush(self._heap, (at, next(self._order), what))
+        if sooner:
+            self._filled.set()
+            if self._sleep is not None:
+                self._sleep.cancel()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            await self._ring_due()
+            self._filled.clear()
+            if self._heap:
+                await self._sleep_until(self._heap[0][0])
+            else:
+                await self._filled.wait()
+
+    async def _ring_due(self) -> None:
+        now, rung = self._clock.now(), 0
+        while self._heap and self._heap[0][0] <= now:
+            _, _, what = heappop(self._heap)
+            self._ring(what)
+            rung += 1
+            if rung == self._at_once:
+                await asyncio.sleep(0)
+                now, rung = self._clock.now(), 0
+
+    async def _sleep_until(self, at: datetime) -> None:
+        """Or until something sooner comes."""
+        self._sleep = asyncio.create_task(self._clock.sleep_until(at), name="alarms-sleep")
+        try:
+            await asyncio.wait((self._sleep,))
+            if not self._sleep.cancelled():
+                self._sleep.result()
+        finally:
+            self._sleep.cancel()
+            self._sleep = None
