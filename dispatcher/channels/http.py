@@ -27,9 +27,13 @@ _NAMED_4XX = frozenset((408, 410, 425, 429))
 
 
 def time_limits(attempt: timedelta = ATTEMPT_TIMEOUT) -> aiohttp.ClientTimeout:
-    """Of one attempt; a failure to connect can be told from a lost answer."""
+    """Of one attempt; a failure to connect can be told from a lost answer.
+
+    To the moment: aiohttp would round longer ones up to a whole second, and all that hangs at a
+    time would end in the same instant.
+    """
     total = attempt.total_seconds()
-    return aiohttp.ClientTimeout(total=total, connect=total * CONNECT_SHARE)
+    return aiohttp.ClientTimeout(total=total, connect=total * CONNECT_SHARE, ceil_threshold=total)
 
 
 async def start_of(response: aiohttp.ClientResponse, most: int = 4 * EXCERPT_BYTES) -> bytes:
