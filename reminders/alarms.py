@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from itertools import count
 from typing import Generic, TypeVar
@@ -18,14 +18,21 @@ class Alarms(Generic[T]):
     """
 
     def __init__(
-        self, clock: Clock, ring: Callable[[T], None], *, at_once: int | None = None
+        self,
+        clock: Clock,
+        ring: Callable[[T], None],
+        *,
+        at_once: int | None = None,
+        grain: timedelta | None = None,
     ) -> None:
         """`at_once`: after so many rings the loop has a turn, so that the first of a crowd need not
-        wait for the last. `ring` must not raise.
+        wait for the last. `grain`: how late it may ring; what is due within it rings with what is
+        due first. None: to the very moment. `ring` must not raise.
         """
         self._clock = clock
         self._ring = ring
         self._at_once = at_once
+        self._grain = grain
         self._heap: list[tuple[datetime, int, T]] = []
         self._order = count()
         self._filled = asyncio.Event()
@@ -65,7 +72,9 @@ class Alarms(Generic[T]):
 
     async def _sleep_until(self, at: datetime) -> None:
         """Or until something sooner comes."""
-        self._sleep = asyncio.create_task(self._clock.sleep_until(at), name="alarms-sleep")
+        late = self._grain or timedelta(0)
+        sleep = self._clock.sleep_until(at + late, exact=self._grain is None)
+        self._sleep = asyncio.create_task(sleep, name="alarms-sleep")
         try:
             await asyncio.wait((self._sleep,))
             if not self._sleep.cancelled():

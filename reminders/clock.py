@@ -7,8 +7,16 @@ from itertools import count
 
 LONGEST_NAP_S = 1.0
 """A sleeper looks again at least so often: the machine's clock may be set meanwhile."""
+HALF_TICK_S = 0.0005
 SETTLING_STEPS = 50
 """Turns of the loop that `ManualClock.run_until` gives to what it woke."""
+
+
+async def nap(left_s: float, *, exact: bool) -> None:
+    """For so long at most. The services' event loop rounds to whole milliseconds: an exact nap may
+    end half of one early, and the rest is spent in turns of the loop; another is rounded up.
+    """
+    await asyncio.sleep(min(left_s if exact else left_s + HALF_TICK_S, LONGEST_NAP_S))
 
 
 class SystemClock:
@@ -33,10 +41,10 @@ class SystemClock:
         """There is nothing to differ from."""
         return True
 
-    async def sleep_until(self, at: datetime) -> None:
-        """To about a millisecond, never early."""
-        while (left := at - self.now()) > timedelta(0):  # noqa: ASYNC110 (time is what it waits for)
-            await asyncio.sleep(min(left.total_seconds(), LONGEST_NAP_S))
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
+        """Looks again when a timer wakes it early."""
+        while (left := at - self.now()) > timedelta(0):
+            await nap(left.total_seconds(), exact=exact)
 
 
 class ManualClock:
@@ -70,8 +78,9 @@ class ManualClock:
         """As the test says."""
         return self.bounds
 
-    async def sleep_until(self, at: datetime) -> None:
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
         """Until the test moves the clock to `at` or past it."""
+        del exact
         while at > self._now:
             awake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heappush(self._sleepers, (at, next(self._order), awake))

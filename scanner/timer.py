@@ -8,6 +8,8 @@ from scanner.lead import Lead
 
 MAX_HEAP = 200_000
 """Entries held ahead of their time, about 1 KB each; readers wait above it."""
+GRAINS = 5
+"""Of the time that entries are claimed ahead, this part may be lost to waiting for others."""
 EARLY_PAUSE = timedelta(milliseconds=1)
 
 
@@ -17,7 +19,9 @@ class Timer:
     def __init__(self, clock: Clock, ahead: timedelta = timedelta(0)) -> None:
         self._clock = clock
         self._ahead = ahead
-        self._alarms: Alarms[tuple[Lead, Copy]] = Alarms(clock, _ring)
+        # Somebody else waits for the very moment then, and fewer claims have more in them.
+        grain = ahead / GRAINS if ahead else None
+        self._alarms: Alarms[tuple[Lead, Copy]] = Alarms(clock, _ring, grain=grain)
         self.run = self._alarms.run
         """For ever."""
 

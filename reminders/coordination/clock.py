@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from redis.asyncio import Redis
 
+from reminders.clock import nap
 from reminders.coordination.connection import translated
 from reminders.coordination.instants import to_us
 from reminders.errors import CoordinationUnavailable
@@ -17,8 +18,6 @@ MOST_DRIFT_S = 0.1
 """Between this machine's clock and the reference, before the process must not act (DESIGN §9)."""
 LONGEST_CARRY_S = 300.0
 """Age of the last sample. A quartz loses up to 0.1 ms a second: 30 ms by then."""
-LONGEST_NAP_S = 1.0
-"""A sleeper looks again at least so often: the reference may have been corrected meanwhile."""
 FIRST_SAMPLES = 5
 WINDOW = 8
 """Of so many samples the one with the shortest round trip counts: it errs by half of that."""
@@ -136,11 +135,11 @@ class RedisClock:
             raise CoordinationUnavailable(operation="time")
         return timedelta(seconds=time.time() - time.monotonic() - self._best.offset_s)
 
-    async def sleep_until(self, at: datetime) -> None:
-        """To about a millisecond, never early: a loop's timers may be, so it looks again."""
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
+        """Timers may be early, and the reference be corrected meanwhile: it looks again."""
         at_us = to_us(at)
-        while (left_s := at_us / 1e6 - self._now_s()) > 0 or self.now() < at:  # noqa: ASYNC110 (time is what it waits for)
-            await asyncio.sleep(min(max(left_s, 0.0), LONGEST_NAP_S))
+        while (left_s := at_us / 1e6 - self._now_s()) > 0 or self.now() < at:
+            await nap(max(left_s, 0.0), exact=exact)
 
 
 def _agree(one: Sample, other: Sample) -> bool:

@@ -137,8 +137,9 @@ class ProcessClock(RedisClock):
         super().__init__(TimeCommand(link), every=SAMPLE_EVERY)  # type: ignore[arg-type]
         self._process = process
 
-    async def sleep_until(self, at: datetime) -> None:
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
         """Never early by this clock."""
+        del exact
         loop, host = self._process.loop, self._process.host
         while (left := at - self.now()) > timedelta(0):
             awake: asyncio.Future[None] = asyncio.Future(loop=loop)

@@ -46,9 +46,9 @@ class ServerClock:
         """It is the reference."""
         return True
 
-    async def sleep_until(self, at: datetime) -> None:
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
         """Servers never sleep here: waiting is the network's."""
-        raise AssertionError(f"a server sleeps until {at}")
+        raise AssertionError(f"a server sleeps until {at}, {exact}")
 
 
 class CallerClock:
@@ -74,6 +74,6 @@ class CallerClock:
         """Not asked here."""
         return True
 
-    async def sleep_until(self, at: datetime) -> None:
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
         """Servers never sleep here."""
-        raise AssertionError(f"a server sleeps until {at}")
+        raise AssertionError(f"a server sleeps until {at}, {exact}")

@@ -227,7 +227,7 @@ async def test_sleeping_looks_again_when_a_timer_is_early(
         naps.append(seconds)
         machine.monotonic += max(seconds - 0.0004, 0.0001)
 
-    monkeypatch.setattr("reminders.coordination.clock.asyncio.sleep", nap)
+    monkeypatch.setattr("reminders.clock.asyncio.sleep", nap)
     clock = clock_of(machine)
     await clock.sample()
     until = clock.now() + timedelta(seconds=2.5)

@@ -234,8 +234,8 @@ async def test_a_server_clock_that_is_behind_never_makes_anything_ring_early(
         def now(self) -> object:
             return world.now - behind
 
-        async def sleep_until(self, at: datetime) -> None:
-            await world.clock.sleep_until(at + behind)
+        async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
+            await world.clock.sleep_until(at + behind, exact=exact)
 
     world.coordination.server.clock = Behind()  # type: ignore[assignment]
     name = await world.create(At(instant=NOON + 5 * SECOND))

@@ -112,9 +112,9 @@ class Wrong:
         """As the test says."""
         return self.bounds
 
-    async def sleep_until(self, at: datetime) -> None:
+    async def sleep_until(self, at: datetime, *, exact: bool = False) -> None:
         """As everybody's."""
-        await self.clock.sleep_until(at)
+        await self.clock.sleep_until(at, exact=exact)
 
 
 async def test_a_scanner_whose_clock_is_out_of_bounds_lets_others_lead(world: World) -> None:

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from reminders.model.definition import At
-from scanner.timer import EARLY_PAUSE, Timer
+from scanner.timer import EARLY_PAUSE, GRAINS, Timer
 from tests.unit.lifecycle.world import NOON, SECOND, World, running
 from tests.unit.scanner.harness import a_lead, copy_of
 
@@ -59,13 +59,18 @@ async def test_one_that_comes_later_but_is_due_sooner_wakes_it(world: World) -> 
 
 
 async def test_ahead_of_their_time_if_told_so(world: World) -> None:
-    """By so much, whatever their place in line."""
+    """By so much or a little less: what is due soon after one rings with it. What is late rings at
+    once.
+    """
     ahead = timedelta(milliseconds=20)
+    grain = ahead / GRAINS
     timer, rung = Timer(world.clock, ahead), Rung(world)
-    names = await rung.ready(timer, SECOND, timedelta(0))
+    names = await rung.ready(timer, SECOND, SECOND + grain, SECOND + 2 * grain, timedelta(0))
     async with running(timer.run()):
         await world.clock.run_until(NOON + 2 * SECOND)
-    assert rung.at == {names[0]: NOON + SECOND - ahead, names[1]: NOON}
+    first = NOON + SECOND - ahead + grain
+    expected = (first, first, first + 2 * grain, NOON)
+    assert rung.at == dict(zip(names, expected, strict=True))
 
 
 async def test_the_copies_of_a_lost_lead_do_not_ring(world: World) -> None:

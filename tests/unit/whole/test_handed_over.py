@@ -12,6 +12,8 @@ from tests.unit.whole.harness import OK, everything
 
 MS = timedelta(milliseconds=1)
 AHEAD = 20 * MS
+LEAST = 16 * MS
+"""The scanner waits a little for others."""
 BUSY = Result(outcome=Outcome.TRANSIENT, status_code=503, error_class="http_503")
 
 
@@ -35,7 +37,7 @@ async def test_it_is_claimed_ahead_and_sent_at_its_time(world: World, schedule: 
         for row in await world.ledger(name)
         if row.claimed_at is not None and row.occurrence.fire_at > NOON + SECOND
     }
-    assert claimed == {AHEAD}
+    assert claimed == {LEAST}
 
 
 async def test_a_retry_is_sent_at_its_time_too(world: World) -> None:
@@ -63,7 +65,7 @@ async def test_each_channel_of_it_is_sent_then(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "fired"), [(21 * MS, False), (AHEAD, True), (MS, True), (500 * MS, False)]
+    ("before", "fired"), [(21 * MS, False), (LEAST, True), (MS, True), (500 * MS, False)]
 )
 async def test_a_cancel_within_that_time_is_too_late_and_says_so(
     world: World, before: timedelta, fired: bool
