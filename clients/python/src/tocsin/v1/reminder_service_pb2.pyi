@@ -363,10 +363,10 @@ class CancelReminderResponse(_message.Message):
     OCCURRENCES_FIELD_NUMBER: _builtins.int
     DELIVERIES_STOPPED_FIELD_NUMBER: _builtins.int
     was_fired: _builtins.bool
-    """True if an occurrence whose time had come was already claimed, or if that is in doubt. For a
-    recurring reminder: whether any of the occurrences that were still live had been, or deliveries
-    of an earlier one were stopped. A one-shot that was fired keeps the status FIRED, and sends no
-    more.
+    """True if an occurrence was already claimed, up to 0.1 s before its time, or if that is in doubt:
+    it rings. For a recurring reminder: whether any of the occurrences that were still live had
+    been, or deliveries of an earlier one were stopped. A one-shot that was fired keeps the status
+    FIRED, and sends no more.
     """
     deliveries_stopped: _builtins.int
     """How many deliveries were stopped while they waited for another attempt or for a place at their
@@ -615,7 +615,9 @@ class PauseReminderResponse(_message.Message):
     WAS_FIRED_FIELD_NUMBER: _builtins.int
     OCCURRENCES_FIELD_NUMBER: _builtins.int
     was_fired: _builtins.bool
-    """True if an occurrence whose time had come was already claimed, or if that is in doubt."""
+    """True if an occurrence was already claimed, up to 0.1 s before its time, or if that is in doubt:
+    it rings.
+    """
     @_builtins.property
     def reminder(self) -> _reminder_pb2.Reminder:
         """As it is now."""
