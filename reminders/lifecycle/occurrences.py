@@ -82,7 +82,7 @@ def cursor_of(series: Series, occurrence: Occurrence) -> Cursor:
         fold=occurrence.fold,
         planned=occurrence.planned_local,
     )
-    if _elapses(series.rule) and occurrence.zone == series.zone:
+    if series.rule.elapses and occurrence.zone == series.zone:
         local, fold = wall_clock(occurrence.planned_at, zone(series.zone))
         cursor = replace(cursor, last_local=local, last_fold=fold, last_missing=0)
     return cursor
@@ -93,13 +93,9 @@ def elapses(definition: Definition) -> bool:
     schedule = definition.schedule
     if not isinstance(schedule, Recurring):
         return False
-    return _elapses(
-        Rule.parse(schedule.rrule) if schedule.rrule else Cron.parse(schedule.cron or "")
-    )
-
-
-def _elapses(rule: Rule | Cron) -> bool:
-    return rule.elapses if isinstance(rule, Cron) else rule.freq.elapses
+    if schedule.rrule:
+        return Rule.parse(schedule.rrule).elapses
+    return Cron.parse(schedule.cron or "").elapses
 
 
 def place(series: Series, occurrence: Occurrence) -> datetime:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from msgspec import Struct
 
 from reminders.errors import InvalidRequest, Violation
 from reminders.lifecycle.problems import Problems, Reason, check_count
 from reminders.lifecycle.request_limits import DEFAULT_REQUEST_LIMITS, RequestLimits
-from reminders.lifecycle.texts import A_ZONE, read_local, read_zone
+from reminders.lifecycle.texts import A_ZONE, read_local, read_local_in, read_zone
 from reminders.model.definition import Recurring, Schedule
 from reminders.recurrence.cron import Cron
 from reminders.recurrence.errors import RecurrenceError, RuleExhausted, RuleInvalid
@@ -60,8 +61,8 @@ def read_recurrence(
     if rule is not None and not asked.start:
         problems.required(f"{field}.start", "the first local time, such as 2026-12-07T09:00")
     where = read_zone(asked.time_zone, f"{field}.time_zone", problems, asked.zone_wanted)
-    exdates = _dates(asked.exdates, f"{field}.exdates", problems)
-    rdates = _dates(asked.rdates, f"{field}.rdates", problems)
+    exdates = _dates(asked.exdates, where, f"{field}.exdates", problems)
+    rdates = _dates(asked.rdates, where, f"{field}.rdates", problems)
     count = _count(asked, rule, field, problems)
     until = _until(asked, rule, field, problems)
     if start is not None and where is not None:
@@ -141,14 +142,16 @@ def _alone(rule: Rule | Cron, start: datetime) -> Series | None:
     return None
 
 
-def _dates(texts: Sequence[str], field: str, problems: Problems) -> tuple[datetime, ...]:
-    """A set: sorted, each once."""
+def _dates(
+    texts: Sequence[str], where: ZoneInfo | None, field: str, problems: Problems
+) -> tuple[datetime, ...]:
+    """A set of local times in the rule's zone: sorted, each once."""
     if not texts:
         return ()
     check_count(len(texts), MAX_DATES, field, problems)
     found = set()
     for index, text in enumerate(texts[:MAX_DATES]):
-        local = read_local(text, f"{field}[{index}]", problems)
+        local = read_local_in(text, where, f"{field}[{index}]", problems)
         if local is not None:
             found.add(local)
     return tuple(sorted(found))

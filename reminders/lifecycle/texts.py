@@ -5,7 +5,7 @@ Each reader returns a value that is only meaningful as long as no problem was no
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import TypeVar
 from zoneinfo import ZoneInfo
@@ -32,6 +32,9 @@ _LONGEST_ZONE = 65
 """Characters: one more than any zone's name has."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(r"\d{2}:\d{2}(:\d{2})?", re.ASCII)
+_ICALENDAR = re.compile(
+    r"(?:TZID=(?P<zone>[^:]{1,64}):)?(?P<local>\d{8}T\d{6})(?P<utc>Z)?", re.ASCII
+)
 _LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?", re.ASCII)
 
 
@@ -134,6 +137,38 @@ def read_local(text: str, field: str, problems: Problems) -> datetime | None:
         )
         return None
     return found
+
+
+def read_local_in(
+    text: str, where: ZoneInfo | None, field: str, problems: Problems
+) -> datetime | None:
+    """As `read_local`, or a DATE-TIME of iCalendar: `20261207T090000`, `20261207T080000Z`,
+    `TZID=America/New_York:20261207T030000` (RFC 5545 3.3.5, which reads a time in a gap or an
+    overlap by the offset before it); of another zone, what the clocks of `where` show then.
+    """
+    match = _ICALENDAR.fullmatch(text)
+    if match is None or (match["zone"] and match["utc"]):
+        return read_local(text, field, problems)
+    if where is None:
+        return None  # noted already
+    there: tzinfo | None = UTC if match["utc"] else where
+    if match["zone"] and match["zone"] != where.key:
+        there = read_zone(match["zone"], field, problems)
+    day, at = match["local"].split("T")
+    local = read_local(
+        f"{day[:4]}-{day[4:6]}-{day[6:]}T{at[:2]}:{at[2:4]}:{at[4:]}", field, problems
+    )
+    if there is None or local is None or there is where:
+        return local
+    here = local.replace(tzinfo=there).astimezone(where)
+    if here.fold:
+        problems.add(
+            field,
+            Reason.VALUE_INVALID,
+            f"{shown(text)} is the second {here:%H:%M:%S} of {here:%Y-%m-%d} in {where.key}, which "
+            "a local time can't say: give the local time that is meant, and an overlap policy",
+        )
+    return here.replace(tzinfo=None, fold=0)
 
 
 def read_holiday_calendar(name: str, field: str, problems: Problems) -> str | None:

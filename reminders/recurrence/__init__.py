@@ -14,14 +14,14 @@ Tocsin may import it; it imports nothing of Tocsin. Start at `series`.
 
 `series`    the entry point: what comes after a cursor.
 `cursor`    the two values that go in and come out.
-`rules`     RRULE (RFC 5545), strictly parsed.    `cron`      five-field cron.
+`rules`     RRULE (RFC 5545), strictly parsed.    `rule_text` its parts, each by itself.
+`cron`      five-field cron.                      `slots`     what sources hand to `walk`.
 `dates`     which dates a rule names.             `business`  business days.
 `dated`     local times on those dates.           `elapsed`   HOURLY, MINUTELY, SECONDLY.
-`walk`      order and the bound of work.          `slots`     what sources hand to it.
-`zones`     zones by name; local time → instant.  `policies`  what to do with awkward dates.
-`identity`  occurrence keys.                      `jitter`    spreading.
-`wording`   what policies did, in words.          `spacing`   how close occurrences come.
-`errors`    everything that can be wrong.
+`walk`      order and the bound of work.          `policies`  what to do with awkward dates.
+`zones`     zones by name; local time → instant.  `identity`  occurrence keys.
+`wording`   what policies did, in words.          `jitter`    spreading.
+`spacing`   how close occurrences come.           `errors`    everything that can be wrong.
 
 The arithmetic is our own. dateutil, the obvious library, can't be stopped inside a barren stretch
 (30 February burns 13 s in one call), evaluates WEEKLY+BYSETPOS wrongly in the first week, and knows
@@ -53,7 +53,8 @@ from reminders.recurrence.identity import (
 )
 from reminders.recurrence.jitter import jitter
 from reminders.recurrence.policies import CalendarPolicies, Gap, MissingDay, Overlap
-from reminders.recurrence.rules import Freq, Rule
+from reminders.recurrence.rule_text import Freq
+from reminders.recurrence.rules import Rule
 from reminders.recurrence.series import MAX_STEPS, Series
 from reminders.recurrence.spacing import closer_than
 from reminders.recurrence.walk import Work

@@ -17,6 +17,7 @@ from reminders.recurrence.dates import (
     days_of,
     first_day,
     month_after,
+    one_a_date,
     past_barren_months,
     period_of,
 )
@@ -108,7 +109,7 @@ class Dated:
             days, looked_at = ([], 0) if barren else days_of(rule, period, self.policies)
             yield Batch(opens=datetime.combine(begins, time()), steps=1 + looked_at)
             if rule.by_set_pos and days:
-                yield self._chosen(rule, days, times, ends)
+                yield self._chosen(rule, one_a_date(days, self.start.date()), times, ends)
             else:
                 yield from self._each(days, times, since, ends)
             period += periods

@@ -13,7 +13,8 @@ from datetime import date, timedelta
 
 from reminders.recurrence.business import first_business_day, last_business_day
 from reminders.recurrence.policies import CalendarPolicies, MissingDay
-from reminders.recurrence.rules import Freq, Rule
+from reminders.recurrence.rule_text import Freq
+from reminders.recurrence.rules import Rule
 
 LAST_DAY = date(9998, 12, 31)
 """Rules end here: beyond it `datetime` has no room for offsets."""
@@ -99,18 +100,20 @@ def past_barren_months(rule: Rule, period: int) -> int:
 def days_of(rule: Rule, period: int, policies: CalendarPolicies) -> tuple[list[Day], int]:
     """The matching days of a period of a completed rule, and how many dates were looked at.
 
-    Ordered by planned date. Days that the policy puts on one date are one, with the earliest name.
+    Ordered by planned date; of several that the policy puts on one date the earliest name first.
     """
-    looked_at = 0
-    planned: dict[date, Day] = {}
-    for day in _candidates(rule, period, policies):
-        looked_at += 1
-        if not day.missing and not accepts(rule, day.nominal):
-            continue
-        known = planned.get(day.planned)
-        if known is None or (day.nominal, day.missing) < (known.nominal, known.missing):
-            planned[day.planned] = day
-    return [planned[key] for key in sorted(planned)], looked_at
+    candidates = list(_candidates(rule, period, policies))
+    days = [day for day in candidates if day.missing or accepts(rule, day.nominal)]
+    return sorted(days, key=lambda day: (day.planned, day.nominal, day.missing)), len(candidates)
+
+
+def one_a_date(days: list[Day], start: date) -> list[Day]:
+    """Of the days on one planned date the first that is not named before the start, if there is."""
+    chosen: dict[date, Day] = {}
+    for day in days:
+        if day.planned not in chosen or chosen[day.planned].nominal < start <= day.nominal:
+            chosen[day.planned] = day
+    return list(chosen.values())
 
 
 def _from_ordinal(ordinal: int) -> date | None:

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from reminders.recurrence.dates import LAST_DAY, accepts, month_after
-from reminders.recurrence.rules import Freq, Rule
+from reminders.recurrence.rule_text import Freq
+from reminders.recurrence.rules import Rule
 from reminders.recurrence.slots import Batch, Candidate
 from reminders.recurrence.zones import Localized, wall_clock
 

@@ -11,8 +11,8 @@ change places as above, and the new data change that very night or month's end w
 stands in it, can an intent come again or be left out; its key tells.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -30,7 +30,6 @@ from reminders.recurrence.slots import Candidate
 from reminders.recurrence.walk import Walk, Work
 from reminders.recurrence.zones import (
     LONGEST_TRANSITION,
-    Localized,
     earliest,
     localize,
     wall_clock,
@@ -69,7 +68,7 @@ class Series:
     """Left out, and still counted (RFC 5545: COUNT bounds the rule, EXDATE thins its result).
     Naive: by nominal or planned local time, both passes of a repeated one. Aware: that instant."""
     rdates: tuple[datetime, ...] = ()
-    """Added, and not counted. Naive: a local time, under the policies. Aware: that instant."""
+    """Added, and not counted. Naive: local times, under the policies."""
     max_occurrences: int | None = None
     until: datetime | None = None
     """Aware, inclusive; compared with planned instants."""
@@ -188,8 +187,9 @@ class Series:
             return True
         if at.instant < self._start:
             return False
-        named = at.nominal + timedelta(days=one.missing)
-        return self._elapses or named >= self.start_local
+        if one.missing:  # 31 April comes after all of the 30th, and before 1 May
+            return at.nominal.date() >= self.start_local.date()
+        return self.rule.elapses or at.nominal >= self.start_local
 
     def _had_its_turn(self, one: Candidate, cursor: Cursor) -> bool:
         """Whether it came before the cursor, and only newer data put it behind.
@@ -200,17 +200,13 @@ class Series:
         at, last = one.at, cursor.last_local
         if at.nominal == last and one.missing == cursor.last_missing:
             return not at.second_pass or bool(cursor.last_fold)
-        if last is None or self._elapses or not one.from_rule:
+        if last is None or self.rule.elapses or not one.from_rule:
             return False
         if one.missing or at.second_pass or at.local != at.nominal:
             return False
         by_name = at.nominal <= last and not cursor.last_missing
         planned = None if cursor.last_fold else cursor.last_planned
         return by_name or (planned is not None and at.nominal <= planned)
-
-    @property
-    def _elapses(self) -> bool:
-        return self.rule.elapses if isinstance(self.rule, Cron) else self.rule.freq.elapses
 
     def _ended(self, emitted: int, instant: datetime) -> bool:
         count, until = self.max_occurrences, self.until
@@ -249,7 +245,7 @@ class Series:
 def _source(series: Series, tz: ZoneInfo, start: datetime) -> Dated | Elapsed:
     rule = series.rule
     if isinstance(rule, Rule):
-        if rule.freq.elapses:
+        if rule.elapses:
             return elapsed(rule, start, tz)
         rule = rule.completed(series.start_local)
         rule_times(rule)
@@ -258,21 +254,12 @@ def _source(series: Series, tz: ZoneInfo, start: datetime) -> Dated | Elapsed:
     return Dated(rule=rule, start=series.start_local, zone=tz, policies=series.policies)
 
 
-def _added(series: Series, rdate: datetime, tz: ZoneInfo) -> tuple[Candidate, ...]:
-    if rdate.tzinfo is None:
-        policies = series.policies
-        localized = localize(rdate, tz, gap=policies.gap, overlap=policies.overlap)
-        return tuple(Candidate(at=one, from_rule=False) for one in localized)
-    local, fold = wall_clock(rdate, tz)
-    at = Localized(
-        nominal=local,
-        local=local,
-        fold=fold,
-        second_pass=bool(fold),
-        instant=rdate.astimezone(UTC),
-        note=None,
-    )
-    return (Candidate(at=at, from_rule=False),)
+def _added(series: Series, rdate: datetime, tz: ZoneInfo) -> Iterator[Candidate]:
+    """An elapsing rule names each pass of a repeated time: beside it LATER names the second."""
+    policies = series.policies
+    for one in localize(rdate, tz, gap=policies.gap, overlap=policies.overlap):
+        second_pass = bool(one.fold) if series.rule.elapses else one.second_pass
+        yield Candidate(at=replace(one, second_pass=second_pass), from_rule=False)
 
 
 def _check(series: Series) -> None:
@@ -296,6 +283,8 @@ def _check(series: Series) -> None:
             raise SeriesInvalid(part, f"has more than {MAX_DATES} dates")
         if any(one.microsecond % 1000 or one.year not in _YEARS for one in dates):
             raise SeriesInvalid(part, "must be in whole milliseconds, from year 2 to 9998")
+    if any(one.tzinfo is not None for one in series.rdates):
+        raise SeriesInvalid("rdates", "must be local times, without an offset")
     check_holiday_calendar(series.policies.holiday_calendar)
 
 

@@ -12,7 +12,8 @@ from reminders.recurrence.cursor import Cursor
 from reminders.recurrence.dated import rule_times
 from reminders.recurrence.elapsed import UNITS
 from reminders.recurrence.errors import RuleExhausted
-from reminders.recurrence.rules import Freq, Rule
+from reminders.recurrence.rule_text import Freq
+from reminders.recurrence.rules import Rule
 from reminders.recurrence.series import MAX_STEPS, Series
 from reminders.recurrence.walk import Work
 

@@ -81,7 +81,8 @@ class Walk:
         opens = self._opens
         if opens.tzinfo is None:
             opens = self._opens = earliest(opens, self._zone)
-        return self._pending[0][0][0] <= opens
+        # Not one at that very instant: the rule may still name it, and then counts it.
+        return self._pending[0][0][0] < opens
 
     def _spend(self, steps: int) -> None:
         self._steps += steps

@@ -94,6 +94,15 @@ def test_count_and_until_end_a_rule_as_the_text_says(
     assert ours(made(text, start), Cursor(), end) == occurrences(text, start, end)[:MOST]
 
 
+def test_the_last_week_of_a_year_goes_on_in_january() -> None:
+    """Dateutil gives 2021 a week 53, and so misses 1 January 2022 in week 52."""
+    text, begins = "FREQ=YEARLY;BYWEEKNO=52;BYDAY=SA", datetime(2021, 6, 1, 9)
+    expected = [datetime(2022, 1, 1, 9), datetime(2022, 12, 31, 9), datetime(2023, 12, 30, 9)]
+    assert [one.local for one in made(text, begins).next(Cursor(), 3)] == expected
+    assert occurrences(text, begins, expected[-1]) == expected
+    assert {one.isocalendar().week for one in expected} == {52}
+
+
 @pytest.mark.parametrize(
     ("text", "start", "expected"),
     [

@@ -147,6 +147,41 @@ def test_every_day_of_the_month_goes_where_the_policy_says(
         assert rule.next(one.cursor, 1) == found[place : place + 1]
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.sets(st.sampled_from([1, 2, 3, 28, 29, 30, 31, -1]), min_size=1),
+    # the first days after a short month, where its missing days go
+    st.builds(date, st.integers(2020, 2030), st.sampled_from([3, 5, 7, 10, 12]), st.integers(1, 4)),
+    st.sampled_from(list(MissingDay)),
+    st.sampled_from([None, "FR", "US-CA"]),
+)
+def test_a_rule_by_year_names_what_the_same_rule_by_month_does(
+    days: set[int], start: date, policy: MissingDay, calendar: str | None
+) -> None:
+    """Also where a day of the months before the start moves onto one that the rule names itself."""
+    found = [
+        series(
+            f"FREQ={freq};BYMONTHDAY={','.join(map(str, days))}",
+            f"{start:%Y-%m-%d}T09:00",
+            missing_day=policy,
+            holiday_calendar=calendar,
+        ).next(Cursor(), 30)
+        for freq in ("YEARLY", "MONTHLY")
+    ]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("position", ["", ";BYSETPOS=1,2,3,4,5,6,7,8,9"])
+def test_a_day_named_before_the_start_does_not_hide_the_start_itself(position: str) -> None:
+    """29 February 2026 moves to Monday, 2 March: the rule's own 2 March, on which it starts."""
+    rule = series(
+        f"FREQ=YEARLY;BYMONTHDAY=2,29{position}",
+        "2026-03-02T09:00",
+        missing_day=MissingDay.NEXT_BUSINESS_DAY,
+    )
+    assert [one.key for one in rule.next(Cursor(), 2)] == ["20260302T090000", "20260329T090000"]
+
+
 @pytest.mark.parametrize(
     ("policy", "calendar", "expected"),
     [

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from reminders.recurrence import (
@@ -19,6 +19,7 @@ from reminders.recurrence import (
     Series,
     SeriesInvalid,
     ZoneUnknown,
+    localize,
     zone,
 )
 from tests.unit.recurrence.support import many_series, series, shown
@@ -196,10 +197,56 @@ def test_an_exclusion_may_name_the_planned_time_or_an_instant() -> None:
 
 
 def test_an_added_date_that_the_rule_has_too_is_one_occurrence() -> None:
-    """Also if it is given as an instant of another zone."""
-    tokyo = datetime(2026, 6, 1, 16, tzinfo=zone("Asia/Tokyo"))
-    rule = series("FREQ=DAILY;COUNT=1", "2026-06-01T09:00", rdates=(datetime(2026, 6, 1, 9), tokyo))
-    assert [one.key for one in rule.next(Cursor(), 9)] == ["20260601T090000"]
+    """It counts, as the rule's own."""
+    rule = series("FREQ=DAILY;COUNT=1", "2026-06-01T09:00", rdates=(datetime(2026, 6, 1, 9),))
+    (one,) = rule.next(Cursor(), 9)
+    assert (one.key, one.cursor.emitted) == ("20260601T090000", 1)
+
+
+@pytest.mark.parametrize(
+    "text", ["FREQ=HOURLY;INTERVAL=2", "FREQ=MINUTELY;INTERVAL=50", "*/30 */2 * * *", "FREQ=DAILY"]
+)
+@pytest.mark.parametrize("start", ["2026-10-24T23:30", "2026-10-25T00:30"])
+@pytest.mark.parametrize("overlap", list(Overlap))
+def test_an_added_time_of_the_repeated_hour_is_the_pass_that_it_rings_in(
+    text: str, start: str, overlap: Overlap
+) -> None:
+    """An elapsing rule names each pass by itself: one name, one instant, from any cursor."""
+    added = tuple(datetime(2026, 10, 25, 1) + timedelta(minutes=10 * n) for n in range(15))
+    rule = series(text, start, overlap=overlap, rdates=added)
+    whole = rule.next(Cursor(), 40)
+    assert len({one.key for one in whole}) == len(whole)
+    for place, one in enumerate(whole[:-3], 1):
+        assert rule.next(one.cursor, 3) == whole[place : place + 3]
+
+
+@settings(max_examples=100, deadline=None)
+@given(many_series, st.sets(st.integers(0, 19), min_size=1))
+def test_adding_what_the_rule_names_anyway_changes_nothing(rule: Series, places: set[int]) -> None:
+    """Neither the occurrences nor the count, wherever a period of the rule begins."""
+    whole = replace(rule, rdates=()).next(Cursor(), 25)
+    instants = {one.instant for one in whole}
+    asked = {whole[place % len(whole)].local for place in places}
+    gap, overlap = rule.policies.gap, rule.policies.overlap
+    added = [
+        local  # whose every instant the rule has: of what elapses that may be the other pass
+        for local in asked
+        if {one.instant for one in localize(local, zone(rule.zone), gap, overlap)} <= instants
+    ]
+    assume(added)
+    assert replace(rule, rdates=tuple(added)).next(Cursor(), 20) == whole[:20]
+
+
+@pytest.mark.parametrize("text", ["FREQ=DAILY;COUNT=3", "FREQ=MINUTELY;COUNT=3", "0 0 * * *"])
+@pytest.mark.parametrize("start", ["2026-06-01T00:00", "2026-05-31T23:59"])
+def test_an_added_midnight_does_not_take_the_place_of_the_rules_own(text: str, start: str) -> None:
+    """Periods and days begin there: it could be taken before the rule has come to it."""
+    plain = series(text, start)
+    added = series(text, start, rdates=(datetime(2026, 6, 1), datetime(2026, 6, 2)))
+    found, count = plain.next(Cursor(), 3), 0
+    for one in added.next(Cursor(), 3):
+        count += one in found
+        assert one.cursor.emitted == count
 
 
 @pytest.mark.parametrize(
@@ -224,6 +271,13 @@ def test_an_added_date_that_the_rule_has_too_is_one_occurrence() -> None:
             SeriesInvalid,
             lambda: series(
                 "FREQ=DAILY", "2026-01-01T09:00", exdates=(datetime(2026, 1, 1),) * 1001
+            ),
+        ),
+        (
+            "rdates",
+            SeriesInvalid,
+            lambda: series(
+                "FREQ=DAILY", "2026-01-01T09:00", rdates=(datetime(2026, 1, 2, tzinfo=UTC),)
             ),
         ),
         (

@@ -4,6 +4,8 @@ from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader
 
 from dispatcher.channels.port import Outcome, Result
 from reminders.model.definition import At, Channel, Email, Schedule
@@ -79,3 +81,28 @@ async def test_a_cancel_within_that_time_is_too_late_and_says_so(
         assert cancelled.was_fired is fired
         await world.clock.run_until(at + 10 * SECOND)
     assert bool(receiver.attempts) is fired
+
+
+async def test_what_is_claimed_ahead_is_measured_as_on_time(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A histogram takes no negative lateness, and says so in the log for each."""
+    reader = InMemoryMetricReader()
+    meter = MeterProvider(metric_readers=[reader]).get_meter("test")
+    monkeypatch.setattr("scanner.metrics._meter", meter)
+    await world.create(At(instant=NOON + 40 * SECOND))
+    async with everything(world) as receiver:
+        await world.clock.run_until(NOON + 45 * SECOND)
+    assert receiver.attempts
+    found = reader.get_metrics_data()
+    assert found is not None
+    (measured,) = (
+        metric.data.data_points
+        for resource in found.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+        if metric.name == "tocsin_claim_lateness"
+    )
+    points = [point for point in measured if isinstance(point, HistogramDataPoint)]
+    assert [(point.count, point.sum) for point in points] == [(1, 0.0)]
+    assert "non-negative" not in caplog.text

@@ -539,11 +539,14 @@ class Recurrence(_message.Message):
     """Ends after this many occurrences, at most 999,999,999. 0: no such end."""
     @_builtins.property
     def exdates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Local times that are left out, as `start` (no bare dates). At most 500."""
+        """Local times that are left out, as `start` (no bare dates); or as iCalendar has them,
+        "20261207T090000", "20261207T080000Z", "TZID=America/New_York:20261207T030000": what the clocks
+        of the rule's zone show then. At most 500.
+        """
 
     @_builtins.property
     def rdates(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Local times that are added, as `start`, in the zone of the rule. At most 500."""
+        """Local times that are added, written as `exdates`. At most 500."""
 
     @_builtins.property
     def until(self) -> _timestamp_pb2.Timestamp:
