@@ -5,6 +5,7 @@ python -m bench --only creates,claims       some of them
 python -m bench --runs 5                    more runs: every figure is a median (smallest–largest)
 python -m bench --only group --members 5000000   cancel a group of five million
 python -m bench --only fanout --subscribers 1000000   tell a topic of a million
+python -m bench --only memory --quick --creates 1000000   stop Cassandra amid a million creates
 """
 
 import argparse
@@ -52,6 +53,7 @@ DISPATCHERS = 2
 RUNS, QUICK_RUNS = 3, 1
 MEMBERS, QUICK_MEMBERS = 100_000, 10_000
 SUBSCRIBERS, QUICK_SUBSCRIBERS = 100_000, 20_000
+CREATES, QUICK_CREATES = 1_000_000, 200_000
 
 
 def options() -> argparse.Namespace:
@@ -70,12 +72,18 @@ def options() -> argparse.Namespace:
         type=int,
         help=f"of the large topic, default {SUBSCRIBERS}, quick {QUICK_SUBSCRIBERS}",
     )
+    parser.add_argument(
+        "--creates",
+        type=int,
+        help=f"of the stream while Cassandra stops, default {CREATES}, quick {QUICK_CREATES}",
+    )
     given = parser.parse_args()
     given.only = [name.strip() for name in given.only.split(",") if name.strip()]
     if unknown := [name for name in given.only if name not in NAMES]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(NAMES)}")
     given.members = given.members or (QUICK_MEMBERS if given.quick else MEMBERS)
     given.subscribers = given.subscribers or (QUICK_SUBSCRIBERS if given.quick else SUBSCRIBERS)
+    given.creates = given.creates or (QUICK_CREATES if given.quick else CREATES)
     given.runs = given.runs or (QUICK_RUNS if given.quick else RUNS)
     return given
 
@@ -116,6 +124,7 @@ def main() -> int:
                 progress=progress,
                 members=given.members,
                 subscribers=given.subscribers,
+                creates=given.creates,
             )
             sync = commit_log()
             out.print(
@@ -163,6 +172,7 @@ def write(boards: Sequence[Board], given: argparse.Namespace) -> None:
             "quick": given.quick,
             "runs": given.runs,
             "members": given.members,
+            "creates": given.creates,
         },
         "shards": given.shards,
         "dispatchers": given.dispatchers,

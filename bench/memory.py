@@ -1,9 +1,9 @@
 """Creates stream in while the store stands still: memory stays flat, and nothing is lost.
 
-A million creates (200,000 with --quick) by StreamCreateReminders. When half are acknowledged,
-Cassandra (which this benchmark started) gets a SIGSTOP, and 30 s later a SIGCONT. The client
-honours flow control and sends again what was answered UNAVAILABLE. RSS of every process is
-sampled all the time.
+A million creates (200,000 with --quick, or `--creates N`) by StreamCreateReminders. When half are
+acknowledged, Cassandra (which this benchmark started) gets a SIGSTOP, and 30 s later a SIGCONT.
+The client honours flow control and sends again what was answered UNAVAILABLE. RSS of every process
+is sampled all the time.
 
 Afterwards the due entries are read back, partition by partition: every acknowledged id must be
 there. What is there without an acknowledgement belongs to creates whose answer was UNAVAILABLE;
@@ -44,7 +44,7 @@ COLUMNS = (
 
 def measure(world: World) -> list[Board]:
     """One flood, however many runs the others have."""
-    stack, count = world.stack, world.pick(200_000, 1_000_000)
+    stack, count = world.stack, world.creates
     board = Board(
         title=f"RSS in MiB, {count:,} creates by stream, Cassandra paused for {PAUSE_S:.0f} s",
         columns=COLUMNS,

@@ -69,10 +69,13 @@ pages, and one that counts; pages are turned by whatever dispatcher gets them (`
 `gate`, `requeue`  the record's word on later attempts; entries that come back.
 `destinations`  who may be sent something now, so that a slow one keeps nobody else out; on top of
                 `line`, `standing` (hosts and endpoints), `capacity` (seats), `breaker`, `bucket`.
-`health`, `blame`  which endpoints fail, and whose fault it is: nothing is sent to disabled ones.
+`health`, `blame`  which endpoints fail, and whose fault it is: nothing is sent to disabled ones;
+                `known` are those that a process knows of.
 `ended`         the list of what ended failed or expired, beside the ledger.
 `events`        tells the operator: lost deliveries, poison, disabled endpoints.
 `facts`, `telemetry`  what happened, for log and metrics.
+`insistence`    a step that is repeated until store and Redis answer.
+`configured`    the channels and the operator's events that the settings name.
 `channels`      the ways out; `channels.port` has the five outcomes of an attempt.
 
 Start reading at `leg`. Nobody imports this package but its own `__main__` and the command line.

@@ -51,6 +51,16 @@ class Breaker:
         """In a row."""
         return self._failures
 
+    @property
+    def closed(self) -> bool:
+        """Anybody may begin."""
+        return not self._opened
+
+    @property
+    def calm(self) -> bool:
+        """It is closed, and an answer is no news: the last one was none either."""
+        return not (self._failures or self._opened or self._probing)
+
     def state(self, now: float) -> BreakerState:
         """Where it stands then."""
         if not self._opened:

@@ -76,6 +76,8 @@ class Destinations:
         self._crowded: dict[str, Queue] = {}
         """Of these, those where somebody waits."""
         self._lines = {Lane.PROVEN: Line(), Lane.NEW: Line()}
+        self._listed = (self._crowded, *(line.hosts for line in self._lines.values()))
+        """Where a queue stands while somebody waits in it."""
         self._waiting = 0
         self._somebody_waits = asyncio.Event()
         self._somebody_sends = asyncio.Event()
@@ -94,10 +96,11 @@ class Destinations:
         if refused is not None:
             return refused
         lane = self._standings.lane(endpoint)
-        queue = self._queue(endpoint.host)
+        queue = self._queue(endpoint.host, now)
         if not queue.waiting and queue.place(lane) and self.capacity.free(lane):
-            return await self._with_token(self._begin(queue, endpoint, lane, now))
-        refused = self._impatience(queue, lane, len(queue.waiting))
+            place = self._begin(queue, endpoint, lane, now)
+            return place if endpoint.host.bucket is None else await self._with_token(place)
+        refused = self._impatience(queue, lane, len(queue.waiting), now)
         if refused is not None:
             self._tidy(queue)
             return refused
@@ -106,7 +109,7 @@ class Destinations:
 
     def sending(self, place: Place) -> None:
         """From now on the receiver is waited for, and nobody else."""
-        self.capacity.sending(place, self._awake())
+        self.capacity.sending(place, self._awake(self._now()))
         self._somebody_sends.set()
 
     def leave(self, place: Place, result: Result | None = None) -> None:
@@ -116,7 +119,7 @@ class Destinations:
         self.capacity.leave(place)
         endpoint, queue = place.endpoint, place.queue
         if endpoint is not None and queue is not None:
-            awake = self._awake()
+            awake = self._awake(now)
             took_s = awake - place.since if place.since else 0.0
             if place.since and not tardy:  # else it was judged when it went aside
                 self._standings.timed(endpoint, place.lane, took_s)
@@ -164,7 +167,7 @@ class Destinations:
             wake = self._clock.now() + LOOK_EVERY
             self._look_at = (wake - self._began_at).total_seconds()
             await self._clock.sleep_until(wake)
-            self._lost_s += self._overdue_s()
+            self._lost_s += self._overdue_s(self._now())
             self._look_at = math.inf
             self.age()
 
@@ -180,7 +183,7 @@ class Destinations:
     def age(self) -> None:
         """Now."""
         now = self._now()
-        awake = self._awake()
+        awake = self._awake(now)
         for seat in self.capacity.age(awake):
             assert isinstance(seat, Place)
             if seat.endpoint is not None and seat.lane is not Lane.SLOW:
@@ -199,7 +202,7 @@ class Destinations:
                     self._waiting -= 1
                     continue
                 lane = self._standings.lane(waiter.endpoint)
-                refused = self._impatience(queue, lane, len(kept))
+                refused = self._impatience(queue, lane, len(kept), now)
                 if refused is None and now - waiter.since >= self._longest_wait_s:
                     refused = BUSY
                 if refused is None:
@@ -273,9 +276,9 @@ class Destinations:
     def _begin(self, queue: Queue, endpoint: Endpoint, lane: Lane, now: float) -> Place:
         place = Place(lane, queue, endpoint)
         if not queue.running:
-            queue.moved_at = self._awake()
+            queue.moved_at = self._awake(now)
         if lane in self._lines and not self.capacity.taken(lane):
-            self._lines[lane].moved_at = self._awake()
+            self._lines[lane].moved_at = self._awake(now)
         self.capacity.take(place)
         queue.running += 1
         queue.slow += lane is Lane.SLOW
@@ -311,11 +314,11 @@ class Destinations:
             return TurnedAway(reason="rate", wait_s=bucket.come_back_s(now))
         return refused
 
-    def _impatience(self, queue: Queue, lane: Lane, ahead: int) -> TurnedAway | None:
+    def _impatience(self, queue: Queue, lane: Lane, ahead: int, now: float) -> TurnedAway | None:
         """Why it does not wait in line behind so many at its host."""
         if lane is Lane.SLOW:
             return TurnedAway(reason="slow")
-        place_s, seat_s = self._place_s(queue, ahead), self._seat_s(lane, ahead)
+        place_s, seat_s = self._place_s(queue, ahead, now), self._seat_s(lane, ahead, now)
         expected_s = max(place_s, seat_s)
         quick = place_s <= QUICK_S and (lane is Lane.PROVEN or seat_s <= QUICK_NEW_S)
         if quick and expected_s <= self._max_wait_s:
@@ -326,21 +329,21 @@ class Destinations:
             return BUSY
         return None
 
-    def _place_s(self, queue: Queue, ahead: int) -> float:
+    def _place_s(self, queue: Queue, ahead: int, now: float) -> float:
         """The wait at a host, behind so many. Who does not answer gets slower by the second."""
         host = queue.host
         if queue.running < host.places:
             return 0.0
-        pace_s = max(host.pace_s or 0.0, self._awake() - queue.moved_at)
+        pace_s = max(host.pace_s or 0.0, self._awake(now) - queue.moved_at)
         return (ahead + 1) / host.places * pace_s
 
-    def _seat_s(self, lane: Lane, ahead: int) -> float:
+    def _seat_s(self, lane: Lane, ahead: int, now: float) -> float:
         """The wait for a seat, behind so many of the same host: hosts get seats in turn."""
         if self.capacity.free(lane):
             return 0.0
         line, shares = self._lines[lane], self.capacity.shares
         seats = shares.newcomers if lane is Lane.NEW else shares.seats
-        pace_s = max(line.pace_s, self._awake() - line.moved_at)
+        pace_s = max(line.pace_s, self._awake(now) - line.moved_at)
         turns = (ahead + 1) * (len(line.hosts) + 1)
         return min(turns, self._waiting + 1) / seats * pace_s
 
@@ -350,10 +353,10 @@ class Destinations:
             line.pace_s += WEIGHT * (took_s - line.pace_s)
             line.moved_at = now
 
-    def _queue(self, host: Host) -> Queue:
+    def _queue(self, host: Host, now: float) -> Queue:
         queue = self._queues.get(host.name)
         if queue is None:
-            queue = self._queues[host.name] = Queue(host, self._awake())
+            queue = self._queues[host.name] = Queue(host, self._awake(now))
         return queue
 
     def _tidy(self, queue: Queue) -> None:
@@ -361,21 +364,20 @@ class Destinations:
         name = queue.host.name
         if queue.waiting:
             return
-        known = [self._crowded, *(line.hosts for line in self._lines.values())]
-        if not queue.running:
-            known.append(self._queues)
-        for queues in known:  # another queue of that host may stand there by now
-            if queues.get(name) is queue:
+        for queues in self._listed:  # another queue of that host may stand there by now
+            if queues and queues.get(name) is queue:
                 del queues[name]
+        if not queue.running and self._queues.get(name) is queue:
+            del self._queues[name]
 
     def _now(self) -> float:
         return (self._clock.now() - self._began_at).total_seconds()
 
-    def _awake(self) -> float:
+    def _awake(self, now: float) -> float:
         """The same without the time that this process stood still: receivers are timed by it."""
-        return self._now() - self._lost_s - self._overdue_s()
+        return now - self._lost_s - self._overdue_s(now)
 
-    def _overdue_s(self) -> float:
+    def _overdue_s(self, now: float) -> float:
         """How much too late the next look is already."""
-        overdue_s = self._now() - self._look_at
+        overdue_s = now - self._look_at
         return overdue_s if overdue_s > ON_TIME_S else 0.0

@@ -50,7 +50,7 @@ from reminders.lifecycle.fanning import COUNT_AFTER, first_pages, page_entry, ta
 from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.writing import EntryWriter, stamp_of
 from reminders.model.entry import DueEntry, Kind, Origin
-from reminders.model.fanout import Fanout, PageCount, Standing, TargetCounts
+from reminders.model.fanout import PageCount, Standing, TargetCounts
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.platform import Platform
 
@@ -185,22 +185,7 @@ class Fanouts:
         said before a backfill; a run of skipped ones stays with its first.
         """
         entry, now = work.entry, self._clock.now()
-        started_at = instant_ms(now)
-        row = LedgerRow(
-            namespace=entry.namespace,
-            reminder_id=entry.reminder_id,
-            reminder_version=entry.version,
-            occurrence=work.occurrence,
-            claimed_at=work.job.claimed_at,
-            fanout=Fanout(
-                topic_id=work.body.topic_id,
-                only_subscriber=work.body.only_subscriber,
-                started_at=started_at,
-                next_at=started_at + COUNT_AFTER,
-            ),
-            skipped_through=skipped.skipped_through if skipped is not None else None,
-            skipped_count=skipped.skipped_count if skipped is not None else 0,
-        )
+        row = rows.fanned_out(work, instant_ms(now), skipped)
         await self._insist(self._store.ledger.write, [row], at=now)
         self._begun.add(1)
         log.info(

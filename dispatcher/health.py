@@ -2,7 +2,7 @@
 
     ends of attempts ─▶ observe ─▶ waiting ─▶ one after another: LWT (lifecycle.endpoints)
                                                         │
-    before an attempt: objection ◀── known ◀── list of those in trouble, read every `READ_EVERY`
+    before an attempt: objection ◀── `known` ◀── list of those in trouble, read every `READ_EVERY`
 
 A healthy endpoint costs nothing: its success is looked up among those that fail, in memory, and
 there are few. The first failed attempt of one is only remembered; what fails twice, or ends a
@@ -28,20 +28,18 @@ from dispatcher.channels.port import Outcome
 from dispatcher.ended import DISABLED
 from dispatcher.facts import Event
 from dispatcher.insistence import Insistence
+from dispatcher.known import Known, Name
 from dispatcher.settler import LegEnd
 from dispatcher.work import LegWork
-from reminders.errors import TocsinError, Unavailable
+from reminders.errors import TocsinError
 from reminders.lifecycle import health
 from reminders.lifecycle.endpoints import Endpoints
-from reminders.lifecycle.health import COUNTED_EVERY, DISABLE_AFTER, LISTED_AFTER, Failure
-from reminders.model.endpoint import ENDPOINT_BUCKETS, Address, Endpoint, Why, address_of
+from reminders.lifecycle.health import COUNTED_EVERY, DISABLE_AFTER, Failure
+from reminders.model.endpoint import Address, Endpoint, Why, address_of
 from reminders.namespaces import is_reserved
 from reminders.platform import Platform
 
 READ_EVERY = timedelta(seconds=10)
-PAGE = 1_000
-MOST_KNOWN = 100_000
-"""In the list: what is beyond is tried as if it were healthy, with an alarm."""
 MOST_MARKS = 10_000
 """Endpoints whose first failures are remembered; the oldest are forgotten above it."""
 MOST_WAITING = 10_000
@@ -51,8 +49,6 @@ AT_ONCE = 16
 ANNOUNCED_AT_ONCE = 50
 """Events about disabled endpoints in `READ_EVERY`; the others follow."""
 
-Name = tuple[str, str]
-"""Namespace and endpoint_id."""
 Announce = Callable[[Endpoint], Awaitable[None]]
 """Makes an event of a disabled endpoint durable; repeating it makes no second one."""
 
@@ -88,13 +84,12 @@ class Health:
     ) -> None:
         """`announce`: None: nobody wants to be told."""
         self._clock = platform.clock
-        self._listed = platform.store.endpoints
         self._endpoints = Endpoints(platform)
         self._insist = Insistence(platform.clock)
         self._disable_after = disable_after
         self._announce = announce
         self._ways = Ways()
-        self._known: dict[Name, Endpoint] = {}
+        self._known = Known(platform)
         self._marks: dict[Name, _Mark] = {}
         self._waiting: dict[Name, _Waiting] = {}
         self._filled = asyncio.Event()
@@ -216,20 +211,12 @@ class Health:
         self, name: Name, following: Callable[[Endpoint | None], Endpoint | None]
     ) -> tuple[Endpoint | None, bool]:
         endpoint, changed = await self._insist(self._endpoints.advance, *name, following)
-        if not changed and endpoint is not None:
-            listed = health.is_listed(endpoint)
-            if listed != (
-                name in self._known
-            ):  # whoever changed it died before he changed the list
-                await self._insist(self._endpoints.publish, endpoint)
-        self._learn(name, endpoint)
+        listed = name in self._known
+        if not changed and endpoint is not None and health.is_listed(endpoint) != listed:
+            # Whoever changed it died before he changed the list.
+            await self._insist(self._endpoints.publish, endpoint)
+        self._known.learn(name, endpoint)
         return endpoint, changed
-
-    def _learn(self, name: Name, endpoint: Endpoint | None) -> None:
-        if endpoint is not None and endpoint.troubled:
-            self._known[name] = endpoint
-        else:
-            self._known.pop(name, None)
 
     async def _read(self) -> None:
         while True:
@@ -238,38 +225,8 @@ class Health:
 
     async def read(self) -> None:
         """What all processes know by now; at the start, and then now and then."""
-        before = dict(self._known)
-        found: dict[Name, Endpoint] = {}
-        try:
-            for bucket in range(ENDPOINT_BUCKETS):
-                await self._bucket(bucket, found)
-        except Unavailable as error:
-            log.warning("endpoints.unavailable", operation=error.operation)
-            return
-        # What was learnt meanwhile is newer than what was read; what is not listed yet is our own.
-        young = self._clock.now() - 2 * LISTED_AFTER
-        for name, endpoint in self._known.items():
-            last = endpoint.last_failure_at
-            unlisted = not health.is_listed(endpoint) and last is not None and last > young
-            if before.get(name) is not endpoint or unlisted:
-                found[name] = endpoint
-        for name in before.keys() - self._known.keys():
-            found.pop(name, None)
-        self._known = found
-        await self._tell_all()
-
-    async def _bucket(self, bucket: int, found: dict[Name, Endpoint]) -> None:
-        after: Name | None = None
-        while True:
-            page = await self._listed.page(bucket, after=after, limit=PAGE)
-            for one in page:
-                found[one.namespace, one.endpoint_id] = one
-            if len(page) < PAGE:
-                return
-            if len(found) >= MOST_KNOWN:
-                log.error("endpoints.too_many", most=MOST_KNOWN)
-                return
-            after = page[-1].namespace, page[-1].endpoint_id
+        if await self._known.read():
+            await self._tell_all()
 
     # --- telling ----------------------------------------------------------------------------------
 
@@ -289,7 +246,7 @@ class Health:
         """Those that nobody has told of yet: whoever disabled them may have died."""
         if self._announce is None:
             return
-        untold = [one for one in self._known.values() if _untold(one)]
+        untold = [one for one in self._known if _untold(one)]
         for endpoint in untold[:ANNOUNCED_AT_ONCE]:
             await self._tell(endpoint)
 
@@ -308,7 +265,7 @@ class Health:
         except TocsinError as error:
             log.warning("endpoint.untold", reason=error.reason)
             return
-        self._learn(name, told)
+        self._known.learn(name, told)
 
 
 def _address(leg: LegWork) -> Address | None:

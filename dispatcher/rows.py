@@ -1,4 +1,6 @@
-"""The ledger rows of a leg, from its first attempt to its end. Pure."""
+"""The ledger rows of a leg, from its first attempt to its end; and the one of an occurrence that is
+told to a topic's subscribers. Pure.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,9 +10,11 @@ from msgspec.structs import replace
 from dispatcher.channels.port import Outcome, Result
 from dispatcher.decision import OUTCOME_UNKNOWN, spent
 from dispatcher.retry import next_attempt_at, refusal
-from dispatcher.work import LegWork
+from dispatcher.work import LegWork, Work
+from reminders.lifecycle.fanning import COUNT_AFTER
 from reminders.model.definition import RETRY_SCHEDULE
 from reminders.model.entry import DueEntry
+from reminders.model.fanout import Fanout
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow
 
 KEPT_ATTEMPTS = 20
@@ -101,10 +105,6 @@ def given_up(
     return ended(row, reason, status)
 
 
-def _replay_id(leg: LegWork) -> str:
-    return leg.replay.replay_id if leg.replay is not None else ""
-
-
 def attempted(
     leg: LegWork,
     row: LedgerRow,
@@ -159,3 +159,26 @@ def attempted(
     if reason is None:
         return replace(row, delivery=DeliveryStatus.RETRYING, next_attempt_at=again_at)
     return given_up(leg, row, reason)
+
+
+def fanned_out(work: Work, started_at: datetime, skipped: LedgerRow | None) -> LedgerRow:
+    """Of an occurrence whose fan-out begins. `skipped`: what it said before a backfill."""
+    return LedgerRow(
+        namespace=work.entry.namespace,
+        reminder_id=work.entry.reminder_id,
+        reminder_version=work.entry.version,
+        occurrence=work.occurrence,
+        claimed_at=work.job.claimed_at,
+        fanout=Fanout(
+            topic_id=work.body.topic_id,
+            only_subscriber=work.body.only_subscriber,
+            started_at=started_at,
+            next_at=started_at + COUNT_AFTER,
+        ),
+        skipped_through=skipped.skipped_through if skipped is not None else None,
+        skipped_count=skipped.skipped_count if skipped is not None else 0,
+    )
+
+
+def _replay_id(leg: LegWork) -> str:
+    return leg.replay.replay_id if leg.replay is not None else ""

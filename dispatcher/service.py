@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -37,6 +37,9 @@ STARTED_AT_ONCE = 32
 """Then the loop has a turn: of a burst's first hundreds, the first must not wait until all of them
 are decoded and started.
 """
+
+NEXT_PAGE = timedelta(milliseconds=200)
+"""After a page of a burst: the next one is read by then, if there is one."""
 
 log = structlog.get_logger()
 
@@ -74,7 +77,7 @@ class Dispatcher:
             platform,
             settings,
             reporter,
-            sending=lambda: self._flights.sending,
+            sending=self._sending,
             noticed=self._noticed,
         )
         fanouts = Fanouts(platform, settings, legs, gate, self._settler)
@@ -87,6 +90,16 @@ class Dispatcher:
         self._acknowledger = Acknowledger(self._jobs, self._clock)
         self._problem: str | None = "starting"
         self._reading = False
+        self._page = 0
+        """How many jobs the last read gave, where so many hardly ever come alone."""
+        self._page_at = platform.clock.now()
+
+    def _sending(self) -> int:
+        """How many sends are under way or to come: behind a page of a burst there is another, even
+        if all of this one are done before it is read.
+        """
+        more = self._clock.now() < self._page_at + NEXT_PAGE
+        return self._flights.sending + (self._page if more else 0)
 
     def _noticed(self, ends: Sequence[LegEnd]) -> None:
         """What is on record."""
@@ -129,11 +142,12 @@ class Dispatcher:
     # --- taking -----------------------------------------------------------------------------------
 
     async def _take(self, group: asyncio.TaskGroup, stop: asyncio.Event) -> None:
-        """Reads new jobs as long as there is room."""
+        """Reads new jobs as long as there is room; the next ones while these are begun."""
         stopping = group.create_task(stop.wait(), name="dispatcher-stop")
         grace = 2 * self._settings.read_wait.total_seconds()
-        while not stop.is_set():
-            read = group.create_task(self._read(), name="dispatcher-read")
+        read = group.create_task(self._read(), name="dispatcher-read")
+        going_on = True
+        while going_on:
             await asyncio.wait((read, stopping), return_when=asyncio.FIRST_COMPLETED)
             if not read.done() and self._reading:
                 # What the server has given it would wait for `claim_idle`: let it return.
@@ -141,14 +155,20 @@ class Dispatcher:
             if not read.done():
                 read.cancel()
                 return
-            for number, job in enumerate(read.result(), 1):
-                self._start(group, job)
+            jobs, now, going_on = read.result(), self._clock.now(), not stop.is_set()
+            for job in jobs:
+                self._flights.add(job, now)  # the next read leaves room for all of them
+            if going_on:
+                read = group.create_task(self._read(), name="dispatcher-read")
+            for number, job in enumerate(jobs, 1):
+                self._start(group, job, now)
                 if number % STARTED_AT_ONCE == 0:
                     await asyncio.sleep(0)
 
     async def _read(self) -> list[Job]:
         """One read, when there is room for what it may give: at least one job of each shard."""
-        await self._room(max(len(self._shards), self._settings.max_in_flight // 4))
+        page = self._settings.max_in_flight // 4
+        await self._room(max(len(self._shards), page))
         count = max(1, self._flights.free // len(self._shards))
         self._reading = True
         try:
@@ -163,6 +183,7 @@ class Dispatcher:
             self._problem = None
         finally:
             self._reading = False
+        self._page, self._page_at = len(jobs) if len(jobs) >= page else 0, self._clock.now()
         if self._problem is not None:
             await self._clock.sleep_until(self._clock.now() + AGAIN)
         return jobs
@@ -173,9 +194,9 @@ class Dispatcher:
         while not self._clock.in_bounds():
             await self._clock.sleep_until(self._clock.now() + AGAIN)
 
-    def _start(self, group: asyncio.TaskGroup, job: Job) -> asyncio.Task[None]:
+    def _start(self, group: asyncio.TaskGroup, job: Job, now: datetime) -> asyncio.Task[None]:
         task = group.create_task(self._run(job), name="dispatcher-job")
-        self._flights.add(job, self._clock.now(), task)
+        self._flights.add(job, now, task)
         return task
 
     async def _run(self, job: Job) -> None:
@@ -258,16 +279,17 @@ class Dispatcher:
 
     async def _take_over(self, group: asyncio.TaskGroup, jobs: Sequence[Job]) -> None:
         suspects = [job for job in jobs if job.deliveries >= ALONE_FROM]
+        now = self._clock.now()
         for job in suspects:
-            self._flights.add(job, self._clock.now())  # kept while they wait
-        tasks = [self._start(group, job) for job in jobs if job.deliveries < ALONE_FROM]
+            self._flights.add(job, now)  # kept while they wait
+        tasks = [self._start(group, job, now) for job in jobs if job.deliveries < ALONE_FROM]
         try:
             if suspects and tasks:
                 await asyncio.wait(tasks)
             while suspects:
                 job = suspects.pop(0)
                 log.error("job.suspect", job_id=job.job_id, shard=job.shard, times=job.deliveries)
-                self._start(group, job)
+                self._start(group, job, self._clock.now())
                 await self._flights.landed(job)
         finally:
             for job in suspects:

@@ -37,6 +37,7 @@ _SLACK_S = 0.01
 """Who comes at the very time that was asked for may go: times are rounded to ms on their way."""
 _UNREACHED = frozenset(("connect", "connect_timeout", "dns", "tls"))
 _UNANSWERED = frozenset(("timeout", "disconnected", "protocol", "http_5xx"))
+_NO_PROBES = (False, False)
 _OURS = frozenset(("internal", "provider_auth", "provider_busy", "channel_unavailable"))
 
 
@@ -199,23 +200,31 @@ class Standings:
         held_s = endpoint.held_until - now
         if held_s > _SLACK_S:
             return TurnedAway(reason="asked", wait_s=held_s)
-        wait_s = max(endpoint.host.breaker.wait_s(now), endpoint.breaker.wait_s(now))
+        host, own = _breakers(endpoint)
+        if host.closed and own.closed:
+            return None
+        wait_s = max(host.wait_s(now), own.wait_s(now))
         return TurnedAway(reason="open", wait_s=wait_s) if wait_s > 0 else None
 
     def begin(self, endpoint: Endpoint, now: float) -> tuple[bool, bool]:
         """An attempt begins; whether it is the probe of the host's breaker, of the endpoint's."""
-        host = endpoint.host
-        probes = (host.breaker.begin(now), endpoint.breaker.begin(now))
-        for which, breaker in enumerate(_breakers(endpoint)):
+        host, own = _breakers(endpoint)
+        if host.closed and own.closed:
+            return _NO_PROBES
+        probes = (host.begin(now), own.begin(now))
+        for which, breaker in enumerate((host, own)):
             if probes[which]:
                 at = endpoint.name if which else ""
-                self._tell(host, at, breaker, BreakerState.HALF_OPEN)
+                self._tell(endpoint.host, at, breaker, BreakerState.HALF_OPEN)
         return probes
 
     def judge(
         self, endpoint: Endpoint, probes: tuple[bool, bool], result: Result | None, now: float
     ) -> None:
         """An attempt ended so; None: none was made."""
+        taken = result is not None and result.outcome is Outcome.OK
+        if taken and endpoint.breaker.calm and endpoint.host.breaker.calm:
+            return  # as nearly always: all of what follows would change nothing
         sign = sign_of(result)
         host = own = None
         if sign is Sign.UNREACHED:

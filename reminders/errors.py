@@ -47,9 +47,10 @@ class NotFound(TocsinError):
 
     reason = "REMINDER_NOT_FOUND"
     reminder_id: str = ""
+    namespace: str = ""
 
     def __str__(self) -> str:
-        return f"no reminder {self.reminder_id!r} in this namespace"
+        return f"namespace {self.namespace!r} has no reminder {self.reminder_id!r}"
 
 
 @dataclass(eq=False)
@@ -58,9 +59,10 @@ class RecipientNotFound(TocsinError):
 
     reason = "RECIPIENT_NOT_FOUND"
     user_id: str = ""
+    namespace: str = ""
 
     def __str__(self) -> str:
-        return f"no recipient record of user {self.user_id!r} in this namespace"
+        return f"namespace {self.namespace!r} has no recipient record of user {self.user_id!r}"
 
 
 @dataclass(eq=False)
@@ -104,7 +106,8 @@ class KeyConflict(TocsinError):
         return "DEDUP_CONFLICT" if self.key == "dedup_key" else "REQUEST_ID_CONFLICT"
 
     def __str__(self) -> str:
-        return f"{self.key} stands for reminder {self.reminder_id!r} with other content"
+        whose = f" of reminder {self.reminder_id!r}" if self.reminder_id else ""
+        return f"{self.key} stands for other content{whose}; take another one for this"
 
 
 @dataclass(eq=False)

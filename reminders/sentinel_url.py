@@ -60,5 +60,6 @@ def _address(text: str) -> tuple[str, int]:
     except ValueError:
         host, port = None, None
     if not host or (port is not None and port == 0):
-        raise ValueError(f"{text.strip()!r} is not host:port: write {FORM}")
+        # not repeated: with a `/` in a password, it is a part of that
+        raise ValueError(f"one of the hosts is not host:port: write {FORM}")
     return host, port or DEFAULT_PORT

@@ -80,6 +80,8 @@ RESERVED_HEADERS = frozenset(
         *("host", "content-length", "content-encoding", "accept-encoding"),
     )
 )
+_NETLOC = re.compile(r"(?:\[[^\[\]]*\]|[^\[\]:]*)(?::[0-9]*)?")
+"""A host, in brackets all of it or none, and a port."""
 _PATH = re.compile(r"[/?#]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _FIELD_VALUE = re.compile(r"[\t -~]*")
@@ -143,11 +145,13 @@ def _form_problem(url: str) -> str | None:
         port = parts.port
     except ValueError:
         return "not a URL"
-    if port == 0 or not parts.hostname:
-        return "not a URL with a host"
     if parts.scheme not in ("http", "https"):
         return "the scheme must be https"
-    return "credentials in a URL are refused; send a header" if "@" in parts.netloc else None
+    if port == 0 or not parts.hostname:
+        return "not a URL with a host"
+    if "@" in parts.netloc:
+        return "credentials in a URL are refused; send a header"
+    return None if _NETLOC.fullmatch(parts.netloc) else "not a URL"
 
 
 def _port_problem(parts: SplitResult, ports: Ports) -> str | None:

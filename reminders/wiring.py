@@ -25,14 +25,16 @@ log = structlog.get_logger(__name__)
 
 WATCH_EVERY = timedelta(seconds=2)
 PATIENCE = timedelta(seconds=60)
-"""How long start-up waits for a server that does not answer yet."""
+"""How long a service's start waits for a server that does not answer yet."""
+SHORT_PATIENCE = timedelta(seconds=10)
+"""The same for a command: somebody waits for it."""
 
 
 class DangerousServerError(RuntimeError):
     """A server is set up such that reminders could be lost; the message says what to change."""
 
 
-def storage_settings(settings: Settings) -> StorageSettings:
+def storage_settings(settings: Settings, patience: timedelta = PATIENCE) -> StorageSettings:
     """The part that the Cassandra adapter needs."""
     password = settings.cassandra_password
     return StorageSettings(
@@ -44,21 +46,23 @@ def storage_settings(settings: Settings) -> StorageSettings:
         username=settings.cassandra_username,
         password=password.get_secret_value() if password else None,
         retention=settings.retention,
-        connect_patience=PATIENCE,
+        connect_patience=patience,
     )
 
 
 @asynccontextmanager
-async def connected(settings: Settings) -> AsyncIterator[Platform]:
+async def connected(
+    settings: Settings, *, patience: timedelta = PATIENCE
+) -> AsyncIterator[Platform]:
     """Connects to both servers, checks them, and closes at the end.
 
-    Raises `DangerousServerError`, or `Unavailable` when a server did not answer for `PATIENCE`.
+    Raises `DangerousServerError`, or `Unavailable` when a server did not answer for so long.
     """
     async with AsyncExitStack() as stack:
-        store = await CassandraStore.connect(storage_settings(settings))
+        store = await CassandraStore.connect(storage_settings(settings, patience))
         stack.push_async_callback(store.close)
         _heed("cassandra", store.findings)
-        coordination = await _redis(settings)
+        coordination = await _redis(settings, patience)
         stack.push_async_callback(coordination.close)
         _heed("redis", await coordination.inspect())
         yield Platform(
@@ -69,15 +73,16 @@ async def connected(settings: Settings) -> AsyncIterator[Platform]:
         )
 
 
-@tenacity.retry(
-    retry=tenacity.retry_if_exception_type(CoordinationUnavailable),
-    wait=tenacity.wait_exponential(multiplier=0.1, max=2),
-    stop=tenacity.stop_after_delay(PATIENCE),
-    before_sleep=lambda state: log.warning("redis.awaited", attempt=state.attempt_number),
-    reraise=True,
-)
-async def _redis(settings: Settings) -> RedisCoordination:
-    return await RedisCoordination.connect(
+async def _redis(settings: Settings, patience: timedelta) -> RedisCoordination:
+    patiently = tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception_type(CoordinationUnavailable),
+        wait=tenacity.wait_exponential(multiplier=0.1, max=2),
+        stop=tenacity.stop_after_delay(patience),
+        before_sleep=lambda state: log.warning("redis.awaited", attempt=state.attempt_number),
+        reraise=True,
+    )
+    return await patiently(
+        RedisCoordination.connect,
         settings.redis_url,
         lookahead=settings.lookahead,
         margin=settings.void_margin,

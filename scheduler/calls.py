@@ -115,21 +115,21 @@ class Calls:
             try:
                 if _too_late(context):
                     outcome = "DEADLINE_EXCEEDED"
-                    await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "not begun in time")
+                    await _abort(context, grpc.StatusCode.DEADLINE_EXCEEDED, "not begun in time")
                 self._refuse(method, request)
                 response = await in_time(method, behaviour(request, context), context, limit_s)
                 outcome = "OK"
             except TocsinError as error:
                 status = status_of(error)
                 outcome = CODES[status.code].name
-                await _abort(context, status)
+                await _abort_with(context, status)
             except (asyncio.CancelledError, grpc.aio.AbortError):
                 raise
             except Exception as error:
                 if context.cancelled():
                     raise asyncio.CancelledError from error
                 outcome = "INTERNAL"
-                await _abort(context, _incident(method, error))
+                await _abort_with(context, _incident(method, error))
             else:
                 return response
             finally:
@@ -199,9 +199,19 @@ def _too_late(context: Context) -> bool:
     return remaining is not None and remaining <= 0
 
 
-async def _abort(context: Context, status: Status) -> NoReturn:
+async def _abort_with(context: Context, status: Status) -> NoReturn:
     details = ((DETAILS_KEY, status.SerializeToString()),)
-    await context.abort(CODES[status.code], status.message, details)
+    await _abort(context, CODES[status.code], status.message, details)
+
+
+async def _abort(
+    context: Context, code: grpc.StatusCode, said: str, details: tuple[tuple[str, bytes], ...] = ()
+) -> NoReturn:
+    """As a cancelled call where nobody waits any more: that is no failure of ours."""
+    try:
+        await context.abort(code, said, details)
+    except grpc.aio.InternalError as error:
+        raise asyncio.CancelledError from error
 
 
 def _incident(method: str, error: Exception) -> Status:

@@ -13,7 +13,7 @@ from tocsin.v1 import topic_service_pb2_grpc as service_grpc
 from reminders.errors import InvalidRequest, TocsinError
 from reminders.lifecycle import Reminders
 from reminders.lifecycle.problems import Problems, optional
-from reminders.lifecycle.subscribing import Asked, Put
+from reminders.lifecycle.subscriber_puts import Asked, Put
 from reminders.ports import Clock
 from scheduler.admission import Admission, Overloaded
 from scheduler.calls import refuse_unreadable

@@ -9,12 +9,14 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
 STOP_S = 10.0
+BACKLOG = 4096
+"""Connections that a listener has not accepted yet."""
 
 
 class ChildFailedError(RuntimeError):
@@ -98,3 +100,27 @@ async def window(warm_s: float, seconds: float, count: Callable[[], int]) -> int
     say("begin")
     await asyncio.sleep(seconds)
     return count() - before
+
+
+async def listen(
+    kind: Callable[[], asyncio.Protocol],
+    host: str,
+    words: Mapping[str, Callable[[], dict[str, Any]]],
+) -> None:
+    """The child's side of one that listens: says its `port`, then answers each word of the parent's
+    by the event of that name, and ends at any other.
+    """
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def obey() -> None:
+        word = sys.stdin.readline().strip()
+        if word in words:
+            say(word, **words[word]())
+        else:
+            stop.set()
+
+    server = await loop.create_server(kind, host, 0, backlog=BACKLOG)
+    loop.add_reader(sys.stdin, obey)
+    say("port", port=server.sockets[0].getsockname()[1])
+    await stop.wait()
+    server.close()

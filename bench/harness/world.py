@@ -17,6 +17,8 @@ class World:
     """Of the group that is cancelled."""
     subscribers: int = 100_000
     """Of the topic that is told."""
+    creates: int = 1_000_000
+    """Streamed in while Cassandra stops."""
 
     def pick(self, quick: int, full: int) -> int:
         """A size or a number of seconds."""

@@ -6,15 +6,11 @@ kept, and never answered. Events: `port` {port}. Words: `count` → {count} of c
 
 import asyncio
 import resource
-import sys
-from collections.abc import Callable
 
 import uvloop
 
-from bench.harness.child import arguments, say
+from bench.harness.child import arguments, listen
 from bench.processes.receiver import Receiver
-
-BACKLOG = 4096
 
 connections = 0
 
@@ -29,26 +25,9 @@ class Silent(asyncio.Protocol):
         connections += 1
 
 
-def obey(stop: asyncio.Event) -> None:
-    """One word of the parent."""
-    if sys.stdin.readline().strip() == "count":
-        say("count", count=connections)
-    else:
-        stop.set()
-
-
-async def main() -> None:
-    """Until the parent is done."""
+if __name__ == "__main__":
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    kind: Callable[[], asyncio.Protocol] = Receiver if arguments()["answers"] else Silent
-    server = await loop.create_server(kind, "0.0.0.0", 0, backlog=BACKLOG)  # noqa: S104
-    loop.add_reader(sys.stdin, obey, stop)
-    say("port", port=server.sockets[0].getsockname()[1])
-    await stop.wait()
-    server.close()
-
-
-if __name__ == "__main__":
-    uvloop.run(main())
+    kind = Receiver if arguments()["answers"] else Silent
+    words = {"count": lambda: {"count": connections}}
+    uvloop.run(listen(kind, "0.0.0.0", words))  # noqa: S104

@@ -5,13 +5,12 @@ and starts anew.
 """
 
 import asyncio
-import sys
 import time
-from typing import cast
+from typing import Any, cast
 
 import uvloop
 
-from bench.harness.child import say
+from bench.harness.child import listen
 
 ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 LENGTH = b"content-length:"
@@ -46,27 +45,13 @@ class Receiver(asyncio.Protocol):
                 self._transport.write(ANSWER)
 
 
-def obey(stop: asyncio.Event) -> None:
-    """One word of the parent."""
-    word = sys.stdin.readline().strip()
-    if word == "count":
-        say("count", count=len(arrivals))
-    elif word == "take":
-        say("take", arrivals=[(path.decode().split(" /", 1)[1], at) for path, at in arrivals])
-        arrivals.clear()
-    else:
-        stop.set()
-
-
-async def main() -> None:
-    """Until the parent is done."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-    server = await loop.create_server(Receiver, "127.0.0.1", 0, backlog=1024)
-    loop.add_reader(sys.stdin, obey, stop)
-    say("port", port=server.sockets[0].getsockname()[1])
-    await stop.wait()
-    server.close()
+def take() -> dict[str, Any]:
+    """All that arrived since the last time."""
+    found = [(path.decode().split(" /", 1)[1], at) for path, at in arrivals]
+    arrivals.clear()
+    return {"arrivals": found}
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    words = {"count": lambda: {"count": len(arrivals)}, "take": take}
+    uvloop.run(listen(Receiver, "127.0.0.1", words))

@@ -159,7 +159,7 @@ class Fcm:
                     status_code=answer.status,
                     error_class="provider_auth",
                     excerpt=excerpt_of(answer.body, mask),
-                    retry_after=wait_of(Outcome.TRANSIENT, answer.headers, now),
+                    retry_after=wait_of(Outcome.TRANSIENT, answer.headers.get("Retry-After"), now),
                 )
             )
         life = said.get("expires_in")

@@ -1,6 +1,5 @@
 """What HTTP answers mean, and the absence of one: for webhooks and for providers alike."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -75,8 +74,8 @@ def error_class_of(status: int) -> str:
     return f"http_{status}" if status in _NAMED_4XX else f"http_{status // 100}xx"
 
 
-def judge(status: int, headers: Mapping[str, str], excerpt: str, now: datetime) -> Result:
-    """What an answer means by its status alone."""
+def judge(status: int, asked: str | None, excerpt: str, now: datetime) -> Result:
+    """What an answer means by its status alone. `asked`: its `Retry-After`."""
     outcome = outcome_of(status)
     if outcome is Outcome.OK:
         return Result(outcome=outcome, acknowledged=True, status_code=status, excerpt=excerpt)
@@ -85,15 +84,14 @@ def judge(status: int, headers: Mapping[str, str], excerpt: str, now: datetime) 
         status_code=status,
         error_class=error_class_of(status),
         excerpt=excerpt,
-        retry_after=wait_of(outcome, headers, now),
+        retry_after=wait_of(outcome, asked, now),
     )
 
 
-def wait_of(outcome: Outcome, headers: Mapping[str, str], now: datetime) -> timedelta | None:
+def wait_of(outcome: Outcome, asked: str | None, now: datetime) -> timedelta | None:
     """How long to wait, where waiting helps."""
     if outcome not in (Outcome.TRANSIENT, Outcome.RATE_LIMITED):
         return None
-    asked = headers.get("Retry-After")
     return retry_after(asked, now) if asked else None
 
 

@@ -38,7 +38,8 @@ def judge_provider(
     That it took a message is no acknowledgement of the receiver's. 401 and 403 are about our own
     credentials. 503 says that nothing was done; another 5xx leaves it open.
     """
-    result = judge(status, headers, excerpt, now)
+    asked = headers.get("Retry-After")
+    result = judge(status, asked, excerpt, now)
     outcome, error_class = reason or (result.outcome, result.error_class)
     if result.outcome is Outcome.OK:
         outcome, error_class = Outcome.OK, ""
@@ -52,7 +53,7 @@ def judge_provider(
         acknowledged=False,
         error_class=error_class,
         provider_event_id=event_id,
-        retry_after=wait_of(outcome, headers, now),
+        retry_after=wait_of(outcome, asked, now),
     )
 
 

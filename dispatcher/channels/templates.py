@@ -10,9 +10,10 @@ stands in the recipient record, else in `locale` of the params. Parts: `subject.
 `payload.json` of a webhook.
 
 Templates see the reminder's params by their names, and `params` and `reminder` (`facts_of`). They
-are Jinja2 in its sandbox; in `.html` everything is escaped. A name that is not there is an error,
-not an empty text: nobody is told "You owe  €". CPU time and size are bounded, so that one template
-delays nobody else: rendering runs in threads of its own, and is stopped where it is.
+are Jinja2 in its sandbox; in `.html` everything is escaped, in `payload.json` write `{{ name|tojson
+}}`. A name that is not there is an error, not an empty text: nobody is told "You owe  €". CPU time
+and size are bounded, so that one template delays nobody else: rendering runs in threads of its own,
+is stopped where it is, and `template_bounds` looks at what one step would make.
 """
 
 import asyncio
@@ -28,16 +29,16 @@ from typing import Any
 
 import jinja2
 import msgspec
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dispatcher.channels.port import Outcome, Outgoing, Result, printable
+from dispatcher.channels.template_bounds import bounded_filters, check_method, check_repeat, kept
 
 MAX_PART_BYTES = 64 * 1024
 MAX_CPU = timedelta(milliseconds=250)
 """For all parts of one message."""
-MAX_REPEAT = 64 * 1024
-"""The most that `*` may make of a text or list."""
 DEFAULT_LOCALE = "default"
 _THREADS = 2
 _SEGMENT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
@@ -95,24 +96,52 @@ class Templates:
 NO_TEMPLATES = Templates(None)
 
 
-class _Environment(ImmutableSandboxedEnvironment):
-    """Of Jinja2's sandbox what it leaves open: texts of any size by one operator."""
+class _CodeGenerator(CodeGenerator):
+    """Has the outcome of each `~` looked at."""
 
-    intercepted_binops = frozenset(("*", "**", "%"))
+    def visit_Concat(self, node: jinja2.nodes.Concat, frame: Frame) -> None:  # noqa: N802 - Jinja's
+        """One `a ~ b ~ c`."""
+        self.write("environment.kept(")
+        super().visit_Concat(node, frame)
+        self.write(")")
+
+
+def _concat(parts: Iterable[str]) -> str:
+    """Of many that are small each."""
+    return str(kept("".join(parts)))
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    """Of Jinja2's sandbox what it leaves open: texts of any size by one operator or call."""
+
+    intercepted_binops = frozenset(("+", "*", "**", "%"))
+    code_generator_class = _CodeGenerator
+    concat = staticmethod(_concat)  # of `set` blocks, macros, …
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self.filters = bounded_filters(self.filters)
+
+    kept = staticmethod(kept)
+
+    def call(
+        self, context: jinja2.runtime.Context, called: Any, /, *args: Any, **named: Any
+    ) -> Any:
+        """Of whatever a template calls, but for filters."""
+        check_method(called, *args, **named)
+        return super().call(context, called, *args, **named)
 
     def call_binop(
         self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any
     ) -> Any:
-        sized = (str, bytes, list, tuple)
         if operator == "%" and isinstance(left, str):
             raise SecurityError("% on a text: use ~ or the filter `format` with short widths")
         if operator == "**" and not (abs(left) < 10**6 and abs(right) <= 64):
             raise SecurityError("** with so large numbers")
         if operator == "*":
-            for one, other in ((left, right), (right, left)):
-                if isinstance(one, sized) and len(one) * int(other) > MAX_REPEAT:
-                    raise SecurityError(f"* would make more than {MAX_REPEAT} characters")
-        return super().call_binop(context, operator, left, right)
+            check_repeat(left, right)
+            check_repeat(right, left)
+        return kept(super().call_binop(context, operator, left, right))
 
 
 def _is_segment(name: str) -> bool:

@@ -18,15 +18,13 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
-from aiohttp.abc import AbstractResolver
 
-from dispatcher.channels.guard import ForbiddenAddressError, Resolver, guarded_connector
-from dispatcher.channels.http import excerpt_of, failure, judge, start_of, time_limits
+from dispatcher.channels.guard import ForbiddenAddressError, Resolver, gate
+from dispatcher.channels.http import CONNECT_SHARE, excerpt_of, judge
 from dispatcher.channels.masking import NO_SECRETS, SHORTEST, Mask
 from dispatcher.channels.port import (
     ATTEMPT_TIMEOUT,
@@ -38,6 +36,7 @@ from dispatcher.channels.port import (
 )
 from dispatcher.channels.signing import Keys, signature_headers
 from dispatcher.channels.templates import NO_TEMPLATES, TemplateError, Templates
+from dispatcher.http1 import Client, Dialer, HttpFailure, Lookup, encode, origin_of, target_of
 from reminders.model.definition import Channel, Webhook
 from reminders.namespaces import EVENTS
 from reminders.ports import Clock
@@ -142,8 +141,15 @@ class WebhookRules(msgspec.Struct, frozen=True, kw_only=True):
     timeout: timedelta = ATTEMPT_TIMEOUT
 
 
+class Names(Lookup, Protocol):
+    """Knows names until it is closed."""
+
+    async def close(self) -> None:
+        """Asks nobody any more."""
+
+
 class WebhookSender:
-    """Sends over one shared session. Enter it inside the running loop; leaving closes it."""
+    """Sends over shared connections. Enter it inside the running loop; leaving closes them."""
 
     def __init__(
         self,
@@ -151,7 +157,7 @@ class WebhookSender:
         rules: WebhookRules | None = None,
         *,
         templates: Templates = NO_TEMPLATES,
-        resolver: AbstractResolver | None = None,
+        resolver: Names | None = None,
     ) -> None:
         """`resolver`: None is the system's. It is closed with the sender."""
         self._clock = clock
@@ -159,23 +165,18 @@ class WebhookSender:
         self._templates = templates
         self._resolver = resolver
         self._mask = Mask(self._rules.secrets)
-        self._session: aiohttp.ClientSession | None = None
+        self._client: Client | None = None
 
     async def __aenter__(self) -> Self:
         if self._resolver is None:
             self._resolver = Resolver()
-        self._session = aiohttp.ClientSession(
-            connector=guarded_connector(
-                allow_loopback=self._rules.allow_loopback_http,
-                resolver=self._resolver,
-                tls=self._rules.tls,
-            ),
-            timeout=time_limits(self._rules.timeout),
-            cookie_jar=aiohttp.DummyCookieJar(),  # no receiver's cookies reach another
-            auto_decompress=False,  # a small answer may unpack to a huge one
-            trust_env=False,
-            skip_auto_headers=("Accept-Encoding",),
+        rules = self._rules
+        dialer = Dialer(
+            self._resolver,
+            gate(allow_loopback=rules.allow_loopback_http),
+            rules.tls or ssl.create_default_context(),
         )
+        self._client = Client(dialer, within=rules.timeout, connect_share=CONNECT_SHARE)
         return self
 
     async def __aexit__(
@@ -184,9 +185,9 @@ class WebhookSender:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
         if self._resolver is not None:
             await self._resolver.close()
             self._resolver = None
@@ -223,20 +224,23 @@ class WebhookSender:
     async def _post(
         self, outgoing: Outgoing, target: Webhook, body: bytes, headers: dict[str, str]
     ) -> Result:
-        if self._session is None:
+        if self._client is None:
             raise RuntimeError("used outside its context")
+        start = origin(target.url)
+        place = origin_of(start)
+        request = encode(place, target_of(target.url[len(start) :]), headers, body)
         try:
-            async with self._session.post(
-                target.url, data=body, headers=headers, allow_redirects=False
-            ) as response:
-                start = await start_of(response)
-                excerpt = self._excerpt(start, outgoing, target)
-                return judge(response.status, response.headers, excerpt, self._clock.now())
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            forbidden = _forbidden(error)
-            if forbidden is not None:
-                return _refused("url_forbidden", str(forbidden))
-            return failure(error, self._mask_for(outgoing, target))
+            answer = await self._client.post(place, request)
+        except HttpFailure as error:
+            return Result(
+                outcome=Outcome.UNKNOWN if error.sent else Outcome.TRANSIENT,
+                error_class=error.word,
+                excerpt=printable(self._mask_for(outgoing, target)(str(error))),
+            )
+        except ForbiddenAddressError as error:
+            return _refused("url_forbidden", str(error))
+        excerpt = self._excerpt(answer.start, outgoing, target)
+        return judge(answer.status, answer.retry_after, excerpt, self._clock.now())
 
     def _keys(self, outgoing: Outgoing, target: Webhook) -> Sequence[bytes] | None:
         """What to sign with; None if it is not here."""
@@ -281,16 +285,6 @@ def destination_of(url: str) -> Destination:
 
 def _refused(error_class: str, said: str) -> Result:
     return Result(outcome=Outcome.PERMANENT, error_class=error_class, excerpt=printable(said))
-
-
-def _forbidden(error: BaseException) -> ForbiddenAddressError | None:
-    """What the guard said, wherever aiohttp put it."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ForbiddenAddressError):
-            return cause
-        cause = cause.__cause__
-    return None
 
 
 def _target(channel: Channel) -> Webhook:

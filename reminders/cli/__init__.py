@@ -3,13 +3,15 @@
 Three families of commands, declared in `app` and lazily backed by the other modules, so that a
 client command starts in a fraction of a second:
 
-client    `create` `get` `list` `cancel` `reschedule` `update` `pause` `resume` `occurrences`
-          `deliveries` `watch`: gRPC.
-          `options` declares the flags, `requests` turns them into messages, `rpc` calls and
-          explains failures, `render` shows answers, `watching` follows a reminder.
+client    `changing`: `create` `reschedule` `update` `pause` `resume` `cancel` `cancel-group`;
+          `reading`: `get` `list` `occurrences` `deliveries` `explain` `watch`;
+          `ringing`: `trigger` `backfill` `replay`. All by gRPC.
+          `options` declares the flags; `requests`, `channels` and `values` turn them into
+          messages; `rpc` calls and explains failures, `render` shows answers, `explaining` and
+          `watching` those that are long.
           `recipient …`: `recipients`.
           `ended …`, `endpoints …`: by modules of their names, for operators.
-          `subscriber …`: `subscribers`; `importing` puts many from a file.
+          `subscriber …`: `subscribers`; `importing` puts many from a file (`import_files`).
           `preview` asks nobody: `previewing` computes here, by the same functions as the server.
 services  `scheduler` `scanner` `expander` `dispatcher` become `python -m <service>`;
           `migrate` and `config` run here.

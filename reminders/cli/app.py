@@ -9,11 +9,11 @@ import typer
 
 from reminders.cli import (
     changing,
-    client,
     ended,
     endpoints,
     operate,
     preview,
+    reading,
     recipients,
     ringing,
     subscribers,
@@ -29,8 +29,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-client.register(app)
 changing.register(app)
+reading.register(app)
 ringing.register(app)
 preview.register(app)
 app.add_typer(recipients.recipient, name="recipient", rich_help_panel="Client")

@@ -139,6 +139,9 @@ class Show:
             '--param title="Tea is ready"\n'
             f"  .venv/bin/tocsin list{flag} --user {USER}\n"
             f"  .venv/bin/tocsin watch{flag} --user {USER}\n"
+            f"  {self.stack.servers}\n"
+            "  .venv/bin/tocsin shards\n",
+            soft_wrap=True,  # to be copied: a line's end that the console made would cut it in two
         )
         self.console.print(ROW.format("ARRIVED (UTC)", "LATE BY", "PROMISED", "WHAT"), style="bold")
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from reminders.cli.client import RequestId
-from reminders.cli.options import Connection, with_options
+from reminders.cli.options import Connection, RequestId, with_options
 
 if TYPE_CHECKING:
     from google.protobuf.timestamp_pb2 import Timestamp
@@ -133,12 +132,12 @@ def moment(flag: str, text: str) -> "Timestamp":
 
     from google.protobuf.timestamp_pb2 import Timestamp  # noqa: PLC0415
 
-    from reminders.cli import requests  # noqa: PLC0415
+    from reminders.cli import values  # noqa: PLC0415
 
     if "-" in text[1:] or ":" in text:
-        return requests.instant(flag, text)
+        return values.instant(flag, text)
     made = Timestamp()
-    made.FromDatetime(datetime.now(UTC) - requests.duration(flag, text).ToTimedelta())
+    made.FromDatetime(datetime.now(UTC) - values.duration(flag, text).ToTimedelta())
     return made
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from reminders.cli.client import RequestId
 from reminders.cli.ended import PAGE, add_counts, calling_deliveries, counts_text, moment
-from reminders.cli.options import Connection, with_options
+from reminders.cli.options import Connection, RequestId, with_options
 
 if TYPE_CHECKING:
     from tocsin.v1.delivery_service_pb2 import Endpoint

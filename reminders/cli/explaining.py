@@ -10,6 +10,7 @@ from reminders.cli.render import (
     moment,
     receiver_text,
     reminder_details,
+    run_text,
     utc_text,
     word,
 )
@@ -40,6 +41,8 @@ def occurrence_lines(one: calls.ExplainedOccurrence) -> list[str]:
         f"{occurrence.occurrence_id}  promised {promised}  =  {instant}",
         f"  {one.explanation}",
     ]
+    if run := run_text(occurrence):
+        lines.append(f"  {run}")
     if occurrence.HasField("fan_out") and not occurrence.fan_out.finished:
         lines.append(f"  progress: {fanout_text(occurrence.fan_out)}")
     for each in one.deliveries:

@@ -6,27 +6,24 @@ that of a few batches, whatever the file holds.
 """
 
 import json
-import os
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from secrets import token_hex
-from typing import IO
+from typing import IO, Any
 
 import grpc
-import typer
 from google.protobuf import json_format
-from google.protobuf.message import Message
 from tocsin.v1 import topic_service_pb2 as calls
 from tocsin.v1.topic_service_pb2_grpc import TopicServiceStub
 
 from reminders.cli import rpc
 from reminders.cli.failure import CommandError
+from reminders.cli.import_files import keep, keeping, reading
 from reminders.cli.options import Connection
 
 BATCH = 250
@@ -48,7 +45,7 @@ def import_subscribers(
 ) -> None:
     """Raises `CommandError` if a line was refused, or the server stayed away."""
     name = run or token_hex(8)
-    with _reading(file) as lines, _keeping(secrets_to) as secrets:
+    with reading(file) as lines, keeping(secrets_to) as secrets:
         work = Import(connection.namespace, topic, name, lines, secrets, pause)
         with rpc.calling(connection, TopicServiceStub) as stub:
             try:
@@ -172,11 +169,14 @@ class Import:
         if not text.strip():
             return None
         try:
-            content = json.loads(text)
-            secret = content.pop("secret", "") if isinstance(content, dict) else ""
+            content = _object(text)
+            secret = content.pop("secret", "")
             asked = json_format.ParseDict(content, calls.Subscriber())
         except (ValueError, TypeError, AttributeError, json_format.ParseError) as error:
-            self._unread(number, f"is no subscriber in JSON: {error}")
+            self._unread(number, f"is no subscriber in JSON: {' '.join(str(error).split())}")
+            return None
+        if elsewhere := self._elsewhere(asked):
+            self._unread(number, elsewhere)
             return None
         if not isinstance(secret, str):
             self._unread(number, "has a secret that is no text")
@@ -189,6 +189,16 @@ class Import:
         name = f"{self._name}.{number}"
         request = calls.PutSubscriberRequest(subscriber=asked, secret=secret, request_id=name)
         return number, request
+
+    def _elsewhere(self, asked: calls.Subscriber) -> str:
+        """What is wrong with a line that names another place than the command does."""
+        for flag, told, ours in (
+            ("TOPIC", asked.topic_id, self._topic),
+            ("--namespace", asked.namespace, self._namespace),
+        ):
+            if told not in ("", ours):
+                return f"is for {told!r}, this import for {ours!r}: import it with {flag} {told!r}"
+        return ""
 
     def _answered(self, batch: Batch, answer: calls.PutSubscribersResponse) -> Batch:
         """What is to be sent again: lines that the store was away for."""
@@ -205,7 +215,7 @@ class Import:
             self.put += 1
             self.replaced += result.put.replaced
             if result.put.secret and self._secrets is not None:
-                _keep(self._secrets, request.subscriber, result.put.secret)
+                keep(self._secrets, request.subscriber.subscriber_id, result.put.secret)
         if self._secrets is not None:
             self._secrets.flush()
         self._report()
@@ -228,6 +238,15 @@ class Import:
             sys.stderr.write(f"{self.put} put, {self.refused} refused …\n")
 
 
+def _object(text: str) -> dict[str, Any]:
+    """Raises ValueError."""
+    text.encode()  # a lone surrogate stands for a byte that is none of UTF-8
+    content = json.loads(text)
+    if not isinstance(content, dict):
+        raise ValueError("not an object in braces")  # noqa: TRY004 - as what `loads` raises
+    return content
+
+
 def _may_pass(error: Exception) -> bool:
     """Whether waiting may help."""
     if isinstance(error, grpc.RpcError):
@@ -243,36 +262,3 @@ def _message(batch: Batch) -> calls.PutSubscribersRequest:
     return calls.PutSubscribersRequest(
         requests=[request for _, request in batch], batch_number=batch[0][0]
     )
-
-
-def _keep(secrets: IO[str], subscriber: Message, secret: str) -> None:
-    assert isinstance(subscriber, calls.Subscriber)
-    line = {"subscriberId": subscriber.subscriber_id, "secret": secret}
-    secrets.write(json.dumps(line) + "\n")
-
-
-@contextmanager
-def _reading(file: Path) -> Iterator[Iterable[str]]:
-    if str(file) == "-":
-        yield sys.stdin
-        return
-    try:
-        opened = file.open(encoding="utf-8")
-    except OSError as error:
-        raise typer.BadParameter(f"{file}: {error.strerror}") from error
-    with opened:
-        yield opened
-
-
-@contextmanager
-def _keeping(secrets_to: Path | None) -> Iterator[IO[str] | None]:
-    """For its owner alone. A run that goes on appends; two lines of one subscriber are equal."""
-    if secrets_to is None:
-        yield None
-        return
-    try:
-        descriptor = os.open(secrets_to, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    except OSError as error:
-        raise typer.BadParameter(f"--secrets-to {secrets_to}: {error.strerror}") from error
-    with os.fdopen(descriptor, "a", encoding="utf-8") as opened:
-        yield opened

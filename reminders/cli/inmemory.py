@@ -39,11 +39,10 @@ READY_POLL = timedelta(milliseconds=10)
 def up() -> None:
     """Runs until Ctrl-C; a failure is a CommandError."""
     use_packaged_zones()
-    settings = checked_settings()
+    settings = checked_settings(allow_loopback_http=True)
     ensure_free(settings.grpc_address)
-    changes: dict[str, object] = {"allow_loopback_http": True}
     given = given_values()
-    changes |= {} if "shards" in given else {"shards": LOCAL_SHARDS}
+    changes: dict[str, object] = {} if "shards" in given else {"shards": LOCAL_SHARDS}
     changes |= {} if "log_format" in given else {"log_format": "console"}
     code = run("in-memory", build, settings.model_copy(update=changes), http_port=0)
     if code != 0:

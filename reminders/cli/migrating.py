@@ -2,8 +2,7 @@
 
 import asyncio
 
-from reminders.cli.failure import CommandError
-from reminders.cli.operation import begin
+from reminders.cli.operation import begin, failure
 from reminders.errors import TocsinError
 from reminders.storage.migrate import migrate as apply_missing
 from reminders.wiring import storage_settings
@@ -19,7 +18,6 @@ def migrate() -> str:
     try:
         applied = asyncio.run(apply_missing(storage_settings(settings)))
     except TocsinError as error:
-        hosts = ", ".join(settings.cassandra_hosts)
-        raise CommandError(str(error), f"Cassandra: {hosts}") from error
+        raise failure(error, settings) from error
     where = f"keyspace {settings.cassandra_keyspace}"
     return f"{where}: applied {', '.join(map(str, applied))}" if applied else f"{where}: up to date"

@@ -2,8 +2,12 @@
 
 import uuid
 
+from reminders.cli.failure import CommandError
 from reminders.cli.stack import checked_settings
+from reminders.config.display import shown
 from reminders.config.settings import Settings
+from reminders.config.sources import variable
+from reminders.errors import CoordinationUnavailable, StoreUnavailable
 from reminders.telemetry.logs import configure_logging
 
 
@@ -22,3 +26,22 @@ def begin(name: str, *, level: str | None = None) -> Settings:
         style=settings.log_format,
     )
     return settings
+
+
+def failure(error: Exception, settings: Settings, *more: str) -> CommandError:
+    """What it says; of a server that does not answer also where it was looked for, and which
+    variable says so. `more`: what to do then.
+    """
+    match error:
+        case StoreUnavailable():
+            server, name, at = "Cassandra", "cassandra_hosts", ", ".join(settings.cassandra_hosts)
+        case CoordinationUnavailable():
+            server, name, at = "Redis", "redis_url", shown("redis_url", settings.redis_url)
+        case _:
+            return CommandError(str(error), *more)
+    return CommandError(
+        f"{server} does not answer",
+        f"looked for at {at}: {variable(name)} names another; "
+        "`make run` and `tocsin up` print what names theirs",
+        *more,
+    )

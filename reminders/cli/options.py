@@ -1,4 +1,6 @@
-"""The flags that commands share, as dataclasses: `with_options` puts them on a command."""
+"""The arguments and flags that commands share. Groups of flags are dataclasses: `with_options` puts
+them on a command.
+"""
 
 import functools
 import inspect
@@ -6,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any, get_type_hints
 
-from typer import Option
+from typer import Argument, Option
 
 type_hints = functools.partial(get_type_hints, include_extras=True)
 
@@ -15,6 +17,17 @@ _WHERE = "Where to (at least one)"
 _WHAT = "What"
 _POLICIES = "Policies (the server's defaults unless given)"
 _CALL = "Call"
+
+ReminderId = Annotated[str, Argument(metavar="REMINDER", help="As `create` printed it.")]
+Etag = Annotated[
+    str | None, Option("--etag", help="Only this version; `get` shows it.", rich_help_panel=_CALL)
+]
+RequestId = Annotated[
+    str | None,
+    Option("--request-id", help="The same for retries of this very call.", rich_help_panel=_CALL),
+]
+PageSize = Annotated[int, Option("--page-size", min=1, max=1000, help="How many at most.")]
+PageToken = Annotated[str, Option("--page-token", help="Where the page before ended.")]
 
 
 def with_options(*groups: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:

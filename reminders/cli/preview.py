@@ -31,11 +31,17 @@ class RuleFlags:
     ] = ""
     exdate: Annotated[
         list[str],
-        Option("--exdate", help="A local time to leave out; repeatable.", rich_help_panel=_RULE),
+        Option(
+            "--exdate",
+            help="A local time to leave out, or TZID=…:…; repeatable.",
+            rich_help_panel=_RULE,
+        ),
     ] = field(default_factory=list)
     rdate: Annotated[
         list[str],
-        Option("--rdate", help="A local time to add; repeatable.", rich_help_panel=_RULE),
+        Option(
+            "--rdate", help="A local time to add, or TZID=…:…; repeatable.", rich_help_panel=_RULE
+        ),
     ] = field(default_factory=list)
     max_occurrences: Annotated[
         int,

@@ -3,13 +3,12 @@
 import asyncio
 
 from reminders.cli import render
-from reminders.cli.failure import CommandError
-from reminders.cli.operation import begin
+from reminders.cli.operation import begin, failure
 from reminders.config.settings import Settings
 from reminders.errors import TocsinError
 from reminders.lifecycle import Reminders
 from reminders.lifecycle.rebuilding import Rebuild, Rebuilt
-from reminders.wiring import DangerousServerError, connected
+from reminders.wiring import SHORT_PATIENCE, DangerousServerError, connected
 
 TOLD_EVERY = 50
 """Pages."""
@@ -25,7 +24,7 @@ def rebuild() -> None:
     try:
         done = asyncio.run(_walk(settings))
     except (TocsinError, DangerousServerError) as error:
-        raise CommandError(str(error), "run it again: what it has done stays done") from error
+        raise failure(error, settings, "run it again: what it has done stays done") from error
     render.console().print(
         f"{done.records} reminders looked at, {done.written} entries written again; "
         "the watermarks go on"
@@ -34,7 +33,7 @@ def rebuild() -> None:
 
 async def _walk(settings: Settings) -> Rebuilt:
     last = Rebuilt(records=0, written=0, share=0.0)
-    async with connected(settings) as platform:
+    async with connected(settings, patience=SHORT_PATIENCE) as platform:
         reminders = Reminders(platform)
         walk = Rebuild(platform, reminders.writer, reminders.planner, reminders.changes.finish)
         pages = 0

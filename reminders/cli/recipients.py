@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from reminders.cli.client import Etag
-from reminders.cli.options import Connection, with_options
+from reminders.cli.options import Connection, Etag, with_options
 
 if TYPE_CHECKING:
     from tocsin.v1.recipient_service_pb2 import OptOut, PushAddress, QuietHours, Recipient

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from reminders.cli import render
 from reminders.cli.failure import CommandError
-from reminders.cli.operation import begin
+from reminders.cli.operation import begin, failure
 from reminders.config.settings import Settings
 from reminders.errors import TocsinError, Unavailable
 from reminders.lifecycle import Reminders
@@ -21,7 +21,7 @@ from reminders.lifecycle.editions import EditionUnknown
 from reminders.lifecycle.moves import Left, Passed, Totals
 from reminders.lifecycle.recomputing import Moved
 from reminders.lifecycle.sweeping import Sweep
-from reminders.wiring import DangerousServerError, connected
+from reminders.wiring import SHORT_PATIENCE, DangerousServerError, connected
 
 TOLD_EVERY_S = 10.0
 """Progress as lines, where there is no terminal."""
@@ -41,7 +41,7 @@ def recompute(*, apply: bool, rate: int, json: bool) -> None:
         try:
             passed = asyncio.run(_walk(settings, report, progress, apply=apply, rate=rate))
         except (TocsinError, EditionUnknown, DangerousServerError) as error:
-            raise _failure(error, apply=apply) from error
+            raise _failure(error, settings, apply=apply) from error
     report.end(passed)
     totals = passed.totals
     if totals.newer or totals.failed:
@@ -56,7 +56,7 @@ async def _walk(
     settings: Settings, report: "_Lines | _Text", progress: "_Progress", *, apply: bool, rate: int
 ) -> Passed:
     passed = Passed(totals=Totals(), share=0.0)
-    async with connected(settings) as platform:
+    async with connected(settings, patience=SHORT_PATIENCE) as platform:
         changes = Reminders(platform).changes
         async for event in Sweep(platform, changes, apply=apply, rate=rate).run():
             if isinstance(event, Passed):
@@ -67,11 +67,11 @@ async def _walk(
     return passed
 
 
-def _failure(error: Exception, *, apply: bool) -> CommandError:
+def _failure(error: Exception, settings: Settings, *, apply: bool) -> CommandError:
     if not isinstance(error, Unavailable):
-        return CommandError(str(error))
-    goes_on = "the same command goes on from here" if apply else "nothing was changed"
-    return CommandError(str(error), f"{goes_on}, once the servers answer")
+        return failure(error, settings)
+    goes_on = "the same command goes on from here" if apply else "nothing was changed; try again"
+    return failure(error, settings, f"{goes_on}, once the servers answer")
 
 
 class _Lines:

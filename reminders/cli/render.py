@@ -7,24 +7,20 @@ from datetime import UTC, datetime, timedelta
 from google.protobuf import json_format
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
-from rich.console import Console
 from rich.table import Table
 from tocsin.v1 import reminder_pb2 as pb
 from tocsin.v1 import reminder_service_pb2 as calls
 
+from reminders.cli.terminal import SafeConsole
 from reminders.config.durations import format_duration
 
 NONE = "-"
 
 
-def console() -> Console:
-    """Standard output, which is not always the same one; a pipe gets wide lines. What callers wrote
-    is shown as it is: `:a:` in a token is no emoji.
-    """
-    made = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
-    return (
-        made if made.is_terminal else Console(highlight=False, markup=False, emoji=False, width=200)
-    )
+def console() -> SafeConsole:
+    """Standard output, which is not always the same one; a pipe gets wide lines."""
+    made = SafeConsole()
+    return made if made.is_terminal else SafeConsole(width=200)
 
 
 def print_json(message: Message, *, compact: bool = False) -> None:
@@ -90,13 +86,13 @@ def reminder_table(reminders: Sequence[pb.Reminder]) -> Table:
 def occurrence_table(occurrences: Sequence[pb.Occurrence]) -> Table:
     """Occurrences, a row each."""
     table = _table(
-        "OCCURRENCE", "STATUS", "PROMISED (local)", "RINGS (UTC)", "CLAIMED AFTER", "WHY", "FROM"
+        "OCCURRENCE", "STATUS", "PROMISED (local)", "RINGS (UTC)", "CLAIMED", "WHY", "FROM"
     )
     for each in occurrences:
         local, instant = both_times(each)
         claimed = NONE
         if each.HasField("claim_time"):
-            claimed = lateness_text(moment(each.claim_time) - moment(each.fire_time))
+            claimed = claim_text(moment(each.claim_time) - moment(each.fire_time))
         table.add_row(
             each.occurrence_id,
             word(pb.OccurrenceStatus.Name(each.status), "OCCURRENCE_STATUS_"),
@@ -111,11 +107,15 @@ def occurrence_table(occurrences: Sequence[pb.Occurrence]) -> Table:
 
 def why_text(occurrence: pb.Occurrence) -> str:
     """Why it did not ring; of a run, how far that went."""
+    return ": ".join(part for part in (occurrence.reason, run_text(occurrence)) if part)
+
+
+def run_text(occurrence: pb.Occurrence) -> str:
+    """How many a row stands for and how far they went; empty where it is one alone."""
     if not occurrence.skipped_through_local:
-        return occurrence.reason
+        return ""
     through = local_text(occurrence.skipped_through_local)
-    run = f"{occurrence.skipped_count or 'all'} skipped through {through}"
-    return f"{occurrence.reason}: {run}" if occurrence.reason else run
+    return f"{occurrence.skipped_count or 'all'} skipped through {through}"
 
 
 def delivery_table(deliveries: Sequence[pb.Delivery]) -> Table:
@@ -252,6 +252,11 @@ def lateness_text(lateness: timedelta) -> str:
     if abs(seconds) < 1:
         return f"{seconds * 1000:.0f} ms"
     return f"{seconds:.1f} s" if abs(seconds) < 120 else f"{seconds / 60:.0f} min"
+
+
+def claim_text(lateness: timedelta) -> str:
+    """`12 ms after`; most claims are made a moment before the time, so that it rings at it."""
+    return f"{lateness_text(abs(lateness))} {'before' if lateness < timedelta(0) else 'after'}"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -1,27 +1,25 @@
 """From flags to messages. What the server can judge is left to it."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import typer
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 from tocsin.v1 import reminder_pb2 as pb
 from tocsin.v1.reminder_service_pb2 import CreateReminderRequest, UpdateReminderRequest
 
+from reminders.cli.channels import FLAGS, channels
 from reminders.cli.options import Content, NewContent, PolicyFlags, What, When
-from reminders.config.durations import parse_duration
+from reminders.cli.values import duration, instant, pairs
 
 
 def create_request(
     namespace: str, what: What, when: When, flags: PolicyFlags, **more: Any
 ) -> CreateReminderRequest:
     """The whole create; `more` are the request's own fields."""
-    everybody = what.topic and not any(getattr(what, each) for each in _WHERE)
+    everybody = what.topic and not any(getattr(what, each) for each in FLAGS)
     reminder = pb.Reminder(
         namespace=namespace,
         schedule=schedule(when),
@@ -121,7 +119,7 @@ def update_request(
     if new.param or new.params is not None:
         reminder.params.update(payload(new))
         paths.append("params")
-    if any(getattr(new, name) for name in _WHERE):
+    if any(getattr(new, name) for name in FLAGS):
         reminder.channels.extend(channels(new))
         paths.append("channels")
     if any(getattr(when, each.name) for each in fields(when)):
@@ -135,11 +133,6 @@ def update_request(
     return UpdateReminderRequest(reminder=reminder, update_mask=FieldMask(paths=paths), **more)
 
 
-_WHERE = (
-    *("webhook", "header", "secret", "email", "subject", "sms", "push", "provider", "by", "log"),
-)
-
-
 def _set(policies: pb.Policies) -> Iterator[str]:
     """The paths of what is set: of the retry its own fields."""
     for each, _ in policies.ListFields():
@@ -147,78 +140,6 @@ def _set(policies: pb.Policies) -> Iterator[str]:
             yield from (f"retry.{inner.name}" for inner, _ in policies.retry.ListFields())
         else:
             yield each.name
-
-
-def channels(what: Content) -> list[pb.Channel]:
-    """Webhooks, e-mails, SMS, push, then the log; a kind's further ones get an id of their own."""
-    _refuse_lonely(what)
-    headers = pairs("--header", what.header)
-    secret_id = what.secret or ""
-    hooks = [
-        pb.WebhookChannel(url=url, headers=headers, secret_id=secret_id) for url in what.webhook
-    ]
-    emails = [pb.EmailChannel(to=to, subject=what.subject or "") for to in what.email]
-    found = [
-        *(pb.Channel(channel_id=_nth("webhook", n), webhook=each) for n, each in enumerate(hooks)),
-        *(pb.Channel(channel_id=_nth("email", n), email=each) for n, each in enumerate(emails)),
-        *(
-            pb.Channel(channel_id=_nth("sms", n), sms=pb.SmsChannel(to=to))
-            for n, to in enumerate(what.sms)
-        ),
-        *(
-            pb.Channel(
-                channel_id=_nth("push", n),
-                push=pb.PushChannel(to=to, provider=_provider(what.provider)),
-            )
-            for n, to in enumerate(what.push)
-        ),
-    ]
-    found += [_by_record(kind, what) for kind in dict.fromkeys(what.by)]
-    if what.log:
-        found.append(pb.Channel(log=pb.LogChannel()))
-    if not found:
-        ways = "--webhook URL, --email ADDRESS, --sms NUMBER, --push TOKEN, --by KIND or --log"
-        raise typer.BadParameter(f"say where to: {ways}")
-    return found
-
-
-def _by_record(kind: str, what: Content) -> pb.Channel:
-    """Without an address: the user's recipient record has it."""
-    channel = pb.Channel(channel_id=f"{kind}-by-record" if getattr(what, kind, ()) else "")
-    if kind == "email":
-        channel.email.CopyFrom(pb.EmailChannel(subject=what.subject or ""))
-    elif kind == "sms":
-        channel.sms.SetInParent()
-    elif kind == "push":
-        provider = _provider(what.provider) if what.provider else pb.PUSH_PROVIDER_UNSPECIFIED
-        channel.push.CopyFrom(pb.PushChannel(provider=provider))
-    else:
-        raise typer.BadParameter(f"--by {kind}: choose one of email, sms, push")
-    return channel
-
-
-def _refuse_lonely(what: Content) -> None:
-    """A flag that qualifies nothing is a mistake."""
-    qualifiers = (
-        ("--header", what.header, "--webhook", what.webhook),
-        ("--secret", what.secret, "--webhook", what.webhook),
-        ("--subject", what.subject, "--email", what.email or "email" in what.by),
-        ("--provider", what.provider, "--push", what.push or "push" in what.by),
-    )
-    for flag, given, needed, there in qualifiers:
-        if given and not there:
-            raise typer.BadParameter(f"{flag} goes with {needed}")
-
-
-def _nth(kind: str, index: int) -> str:
-    return "" if index == 0 else f"{kind}-{index + 1}"
-
-
-def _provider(name: str | None) -> pb.PushProvider.ValueType:
-    known = {"fcm": pb.PUSH_PROVIDER_FCM, "apns": pb.PUSH_PROVIDER_APNS}
-    if name not in known:
-        raise typer.BadParameter("--push needs --provider fcm or --provider apns")
-    return known[name]
 
 
 def payload(what: Content) -> dict[str, Any]:
@@ -265,53 +186,3 @@ def _choice(field: str, text: str) -> int:
 
 def _flag(field: str) -> str:
     return f"--{field.replace('_', '-')}"
-
-
-def delivery_status(text: str) -> "pb.DeliveryStatus.ValueType":
-    """One of the words that `deliveries` shows."""
-    prefix = "DELIVERY_STATUS_"
-    names = {name.removeprefix(prefix).lower(): value for name, value in pb.DeliveryStatus.items()}
-    names.pop("unspecified")
-    if text not in names:
-        raise typer.BadParameter(f"--status: {text!r} is none of {', '.join(names)}")
-    return names[text]
-
-
-def duration(flag: str, text: str) -> Duration:
-    """A duration flag."""
-    try:
-        length: timedelta = parse_duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{flag}: {error}") from error
-    message = Duration()
-    message.FromTimedelta(length)
-    return message
-
-
-def instant(flag: str, text: str) -> Timestamp:
-    """An instant flag: ISO 8601 with Z or an offset."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{flag}: {text!r} is no instant such as 2026-12-01T09:00:00Z"
-        ) from error
-    if moment.tzinfo is None:
-        raise typer.BadParameter(
-            f"{flag}: {text!r} names no offset: end it with Z for UTC, "
-            "or give a wall-clock time by --local and --zone"
-        )
-    message = Timestamp()
-    message.FromDatetime(moment.astimezone(UTC))
-    return message
-
-
-def pairs(flag: str, items: Iterable[str]) -> dict[str, str]:
-    """`key=value` flags; the last of a key wins."""
-    found = {}
-    for item in items:
-        key, equals, value = item.partition("=")
-        if not key or not equals:
-            raise typer.BadParameter(f"{flag} {item!r}: write key=value")
-        found[key] = value
-    return found

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from reminders.cli.client import ReminderId, RequestId
 from reminders.cli.failure import CommandError
-from reminders.cli.options import Connection, with_options
+from reminders.cli.options import Connection, ReminderId, RequestId, with_options
 
 if TYPE_CHECKING:
     from tocsin.v1.reminder_service_pb2 import ReplayOccurrenceResponse
@@ -49,13 +48,13 @@ def backfill(
     """Ring what a rule named in a past range and has not rung, at a gentle pace."""
     from tocsin.v1.reminder_service_pb2 import BackfillReminderRequest  # noqa: PLC0415
 
-    from reminders.cli import render, requests, rpc  # noqa: PLC0415
+    from reminders.cli import render, rpc, values  # noqa: PLC0415
 
     request = BackfillReminderRequest(
         namespace=connection.namespace,
         reminder_id=reminder,
-        start_time=requests.instant("--from", start),
-        end_time=requests.instant("--to", end) if end is not None else None,
+        start_time=values.instant("--from", start),
+        end_time=values.instant("--to", end) if end is not None else None,
         validate_only=dry_run,
         request_id=request_id or "",
     )
@@ -69,7 +68,9 @@ def backfill(
     total = f"{answer.occurrence_count}{'+' if answer.occurrence_count_capped else ''}"
     shown = len(answer.occurrences)
     cut = f", the first {shown} shown" if shown < answer.occurrence_count else ""
-    done = "nothing was changed" if dry_run else "those that have not rung will, from now on"
+    done = "those that have not rung will, from now on"
+    if dry_run or not answer.occurrence_count:
+        done = "nothing was changed"
     render.console().print(f"{total} in the range{cut}: {done}")
 
 

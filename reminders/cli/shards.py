@@ -10,11 +10,11 @@ from rich.table import Table
 
 from reminders.cli import render
 from reminders.cli.failure import CommandError
-from reminders.cli.operation import begin
+from reminders.cli.operation import begin, failure
 from reminders.config.settings import Settings
 from reminders.errors import TocsinError
 from reminders.overview import Overview, Shard
-from reminders.wiring import DangerousServerError, connected
+from reminders.wiring import SHORT_PATIENCE, DangerousServerError, connected
 
 _NOTED = "error"
 """Below it, logs would only disturb the table."""
@@ -31,7 +31,7 @@ def show(*, json: bool) -> None:
     try:
         found, now = asyncio.run(_look(settings))
     except (TocsinError, DangerousServerError) as error:
-        raise CommandError(str(error)) from error
+        raise failure(error, settings) from error
     if json:
         print(jsonlib.dumps([as_json(one, now) for one in found], indent=2))
     else:
@@ -42,7 +42,7 @@ def show(*, json: bool) -> None:
 
 
 async def _look(settings: Settings) -> tuple[Sequence[Shard], datetime]:
-    async with connected(settings) as platform:
+    async with connected(settings, patience=SHORT_PATIENCE) as platform:
         return await Overview(platform).shards(), platform.clock.now()
 
 

@@ -5,8 +5,7 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from reminders.cli.client import RequestId
-from reminders.cli.options import Connection, Content, with_options
+from reminders.cli.options import Connection, Content, RequestId, with_options
 from reminders.cli.subscriber_calls import (
     SecretFile,
     SubscriberId,
@@ -32,13 +31,13 @@ def rotate_secret(
     """Make a new signing secret; the old one goes on for a while, and both sign."""
     from tocsin.v1.topic_service_pb2 import RotateSecretRequest  # noqa: PLC0415
 
-    from reminders.cli import render, requests, rpc, subscriber_texts  # noqa: PLC0415
+    from reminders.cli import render, rpc, subscriber_texts, values  # noqa: PLC0415
 
     request = RotateSecretRequest(
         namespace=connection.namespace,
         topic_id=topic,
         subscriber_id=subscriber,
-        overlap=None if overlap is None else requests.duration("--overlap", overlap),
+        overlap=None if overlap is None else values.duration("--overlap", overlap),
         secret=read_secret(secret_file),
         request_id=request_id or "",
     )
@@ -67,14 +66,14 @@ def send_test(
     """Send one signed event to a subscriber now, and show what it answered."""
     from tocsin.v1.topic_service_pb2 import SendTestRequest  # noqa: PLC0415
 
-    from reminders.cli import render, requests, rpc  # noqa: PLC0415
+    from reminders.cli import render, requests, rpc, values  # noqa: PLC0415
 
     request = SendTestRequest(
         namespace=connection.namespace,
         topic_id=topic,
         subscriber_id=subscriber,
         template_id=template,
-        wait=requests.duration("--wait", wait),
+        wait=values.duration("--wait", wait),
         request_id=request_id or "",
     )
     request.params.update(requests.payload(Content(param=param, params=params)))

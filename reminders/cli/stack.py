@@ -5,13 +5,15 @@ What was started is stopped in reverse order; what was there already is left alo
 """
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from reminders.cli import children
 from reminders.cli.children import Child
@@ -34,6 +36,8 @@ class Stack:
 
     grpc_address: str
     services: Sequence[Child]
+    servers: str
+    """What a shell is told so that commands which work on the servers find them."""
 
     def ensure_alive(self) -> None:
         """Raises CommandError if a service has ended."""
@@ -48,7 +52,7 @@ def local_stack(data_dir: Path, progress: Progress) -> Iterator[Stack]:
     Raises:
         CommandError: A step failed; says which, why, and what to do.
     """
-    settings = checked_settings()
+    settings = checked_settings(allow_loopback_http=True)
     ensure_free(settings.grpc_address)
     given = given_values()
     for name, value in (
@@ -64,7 +68,9 @@ def local_stack(data_dir: Path, progress: Progress) -> Iterator[Stack]:
         logs = data_dir / "logs"
         progress("starting scheduler, scanner, expander and dispatcher …")
         with children.running(environment, http_ports, logs, progress) as services:
-            yield Stack(grpc_address=settings.grpc_address, services=services)
+            yield Stack(
+                grpc_address=settings.grpc_address, services=services, servers=_exports(environment)
+            )
 
 
 def remembered_ports(data_dir: Path) -> Ports:
@@ -73,10 +79,10 @@ def remembered_ports(data_dir: Path) -> Ports:
     return Ports(data_dir / "services.json")
 
 
-def checked_settings() -> Settings:
-    """The settings, or a failure that a person can act on."""
+def checked_settings(**told: Any) -> Settings:
+    """The settings, or a failure that a person can act on. `told`: as in `load_settings`."""
     try:
-        return load_settings()
+        return load_settings(**told)
     except ConfigError as error:
         raise CommandError("wrong configuration", *error.problems) from None
 
@@ -133,6 +139,12 @@ def _environment(endpoints: Endpoints, settings: Settings, given: set[str]) -> d
         "shards": str(settings.shards if "shards" in given else LOCAL_SHARDS),
     }
     return {"PYTHONTZPATH": "", **{variable(name): value for name, value in told.items()}}
+
+
+def _exports(environment: Mapping[str, str]) -> str:
+    told = ("cassandra_hosts", "redis_url", "shards", "allow_loopback_http")
+    names = map(variable, told)
+    return "export " + " ".join(f"{name}={shlex.quote(environment[name])}" for name in names)
 
 
 def _http_ports(settings: Settings, ports: Ports, given: set[str]) -> dict[str, int]:

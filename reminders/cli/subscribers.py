@@ -9,8 +9,7 @@ import typer
 from typer import Argument, Option
 
 from reminders.cli import signing
-from reminders.cli.client import PageSize, PageToken, RequestId
-from reminders.cli.options import Connection, Content, with_options
+from reminders.cli.options import Connection, Content, PageSize, PageToken, RequestId, with_options
 from reminders.cli.subscriber_calls import (
     SecretFile,
     SubscriberId,
@@ -63,15 +62,15 @@ def put(
     """
     from tocsin.v1 import topic_service_pb2 as calls  # noqa: PLC0415
 
-    from reminders.cli import render, requests, rpc, subscriber_texts  # noqa: PLC0415
+    from reminders.cli import render, rpc, subscriber_texts, values  # noqa: PLC0415
 
     asked = calls.Subscriber(
         namespace=connection.namespace,
         topic_id=topic,
         subscriber_id=subscriber,
         endpoint=_endpoint(flags),
-        labels=requests.pairs("--label", label),
-        filter=requests.pairs("--filter", only),
+        labels=values.pairs("--label", label),
+        filter=values.pairs("--filter", only),
         time_zone=zone,
     )
     request = calls.PutSubscriberRequest(
@@ -132,12 +131,12 @@ def list_subscribers(
     """List the subscribers of a topic."""
     from tocsin.v1.topic_service_pb2 import ListSubscribersRequest  # noqa: PLC0415
 
-    from reminders.cli import render, requests, rpc, subscriber_texts  # noqa: PLC0415
+    from reminders.cli import render, rpc, subscriber_texts, values  # noqa: PLC0415
 
     request = ListSubscribersRequest(
         namespace=connection.namespace,
         topic_id=topic,
-        labels=requests.pairs("--label", label),
+        labels=values.pairs("--label", label),
         paused=paused,
         page_size=page_size,
         page_token=page_token,
@@ -210,7 +209,7 @@ def _one(
 
 
 def _endpoint(flags: EndpointFlags) -> "Channel":
-    from reminders.cli import requests  # noqa: PLC0415
+    from reminders.cli import channels  # noqa: PLC0415
 
     content = Content(
         webhook=[flags.webhook] if flags.webhook else [],
@@ -222,7 +221,7 @@ def _endpoint(flags: EndpointFlags) -> "Channel":
         provider=flags.provider,
         log=flags.log,
     )
-    found = requests.channels(content)
+    found = channels.channels(content)
     if len(found) > 1:
         raise typer.BadParameter("a subscriber has one endpoint: give each its own id")
     found[0].template_id = flags.template

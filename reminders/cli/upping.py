@@ -19,7 +19,9 @@ def up(data_dir: Path) -> None:
     with local_stack(data_dir, say) as stack:
         console.print(
             f"Tocsin is up: gRPC on {stack.grpc_address}, data and logs in {data_dir}.\n"
-            "Loopback HTTP is allowed for webhooks: only local runs do that. Ctrl-C stops it."
+            "Loopback HTTP is allowed for webhooks: only local runs do that. Ctrl-C stops it.\n"
+            f"For commands that work on its servers, such as `tocsin shards`:\n  {stack.servers}",
+            soft_wrap=True,  # to be copied
         )
         while True:
             stack.ensure_alive()

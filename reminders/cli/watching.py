@@ -127,7 +127,7 @@ def _lines(
         text = f"{name}  {occurrence.occurrence_id} {status}"
         if occurrence.HasField("claim_time"):
             late = render.moment(occurrence.claim_time) - render.moment(occurrence.fire_time)
-            text += f", claimed {render.lateness_text(late)} after its time"
+            text += f", claimed {render.claim_text(late)} its time"
         key = f"{name}/{occurrence.occurrence_id}"
         happened.append(
             (key, occurrence, text + (f" ({occurrence.reason})" * bool(occurrence.reason)))

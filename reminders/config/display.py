@@ -1,9 +1,9 @@
 """Settings as people write them, without passwords."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
@@ -11,6 +11,8 @@ from pydantic.fields import FieldInfo
 from reminders.config.durations import format_duration
 
 MASK = "***"
+_HOST_ALONE = re.compile(r"(?:[\w.-]+|\[[0-9A-Fa-f:.]+\])(?:[/?#]|$)")
+"""A host with neither credentials nor a port, which could be the start of credentials."""
 
 
 def shown(name: str, value: Any) -> str:
@@ -40,8 +42,14 @@ def is_secret(field: FieldInfo) -> bool:
 
 
 def _without_password(url: str) -> str:
-    parts = urlsplit(url)
-    if not parts.password:
-        return url
-    address = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{parts.username or ''}:{MASK}@{address}"))
+    """Of any text, for a wrong value is shown as well: a password with a `/` or a `#` in it, or
+    credentials where none belong. In doubt too much is masked. A query may hold a token.
+    """
+    scheme, separator, rest = url.partition("://") if "://" in url else ("", "", url)
+    user = ""
+    if not (scheme in ("http", "https") and _HOST_ALONE.match(rest)):
+        credentials, at, rest = rest.rpartition("@")
+        name, colon, _ = credentials.partition(":")
+        user = f"{name}:{MASK}@" if colon else MASK + at if at else ""
+    rest, query, _ = rest.partition("?")
+    return f"{scheme}{separator}{user}{rest}{query}{MASK if query else ''}"

@@ -43,7 +43,8 @@ def problem_of(
     if value is None:
         return f"{variable(name)} is not set: {said}. Right: {field.description}"
     text = MASK if is_secret(field) else shown(name, value.raw)
-    default = f" Default: {shown(name, field.default)}." if field.default is not None else ""
+    usual = shown(name, field.default)
+    default = f" Default: {usual}." if usual else ""
     return (
         f"{variable(name)}={text!r} (from {value.source}): {said}. "
         f"Right: {field.description}{default}"

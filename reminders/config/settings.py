@@ -1,5 +1,6 @@
 """Every setting. The text below a field is its documentation, and what an error says is right."""
 
+import re
 from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -66,7 +67,20 @@ def _redis_url(text: str) -> str:
         parse_sentinel_url(text)
     elif urlsplit(text).scheme not in {"redis", "rediss", "unix"}:
         raise ValueError("the URL starts with redis://, rediss://, unix:// or redis+sentinel://")
+    elif not text.startswith("unix://") and not _names_host(text):
+        raise ValueError(
+            "not host:port/number; in a password / is %2F, # is %23, ? is %3F and @ is %40"
+        )
     return text
+
+
+def _names_host(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        named = bool(parts.hostname) and parts.port != 0
+        return named and re.fullmatch(r"/?[0-9]*", parts.path) is not None
+    except ValueError:  # it quotes what may be a part of a password
+        return False
 
 
 def _replication(value: Any) -> Any:
@@ -234,14 +248,14 @@ class Settings(ChannelSettings, DestinationSettings, OperatorSettings, BaseSetti
         return ports[service]
 
 
-def load_settings() -> Settings:
-    """What is in force for this process.
+def load_settings(**told: Any) -> Settings:
+    """What is in force for this process. `told`: what its command decides, whatever is configured.
 
     Raises:
         ConfigError: With everything that is wrong, not only the first.
     """
     try:
-        return Settings()
+        return Settings(**told)
     except ConfigFileError as error:
         raise ConfigError([str(error)]) from error
     except ValidationError as error:

@@ -3,11 +3,13 @@
 `requests`   what goes in and out: requests, views, pages.
 `occurrences`, `planning`   definition → occurrences → due entries. Pure.
 `aside`      a plan that takes long, in a thread.
-`writing`    due entries onto disk, found by the scanner in time even if the write was slow.
+`writing`    due entries onto disk, found by the scanner in time even if the write was slow;
+             `announcing` tells scanners, now or once Redis is back.
 `creating`   create, with `dedup_key` and `request_id`.
 `changing`   whatever changes a reminder: the one procedure, safe against a claim in progress.
 `beginning`  what it begins with. Pure.
-`completing` its second half, by whoever met it half-way; `outcomes` is what it answers.
+`completing` its second half, by whoever met it half-way; `outcomes` is what it answers;
+             `aftermath`, what it leaves lying about.
 `evidence`   which occurrences had fired by then; `stopping`, what waits of them and is not sent.
 `actions`    what each change makes of a reminder, and plans: `replanning`, `pausing`,
              `recomputing`. Pure.
@@ -17,19 +19,22 @@
 `request_ids` what a caller's id stands for.
 `backfilling`, `past`  what a rule named in a past range, page by page.
 `replaying`  deliveries of one occurrence again, under their keys; `replaying_targets`, those to
-             a topic's subscribers.
+             a topic's subscribers; `replay_entries` are what comes due of it (pure).
 `fanning`, `targets`  the pages of a fan-out (pure); its state, and a walk over its deliveries.
 `ended_list`, `redriving`  what ended failed or expired, listed, and sent again; `endings` lists it.
 `health`, `endpoints`  when an endpoint is disabled (pure), and that state, changed by LWTs.
 `catching_up`  which missed occurrences of a rule are skipped. Pure.
 `reading`    get, list, ledger.
-`subscribing`, `subscriber_secrets`  who is told what a topic says, and what signs it.
+`subscribing`, `subscriber_puts`, `subscriber_secrets`  who is told what a topic says, what a put
+             makes of one, and what signs it.
 `trials`     test sends to one subscriber.
 `explaining`, `verdicts`  what became of a reminder, why, and who acts next.
 `previewing` what a schedule would do, with what policies `left_out`, in `bounded` work. Pure.
 `problems`, `texts`, `recurrences`   what callers write, checked. Pure.
 `editions`   which zone or holiday data is the newer one. Pure.
 `sweeping`   a walk over all records that moves what older data planned; tells `moves`.
+`rebuilding` another that writes due entries again, after nobody settled for four weeks.
+`service`    all of them behind one door; `request_limits`, what an operator may bound.
 
 The scheduler offers these over gRPC; expander and dispatcher use `planning`, `writing` and
 `Changes.finish`. Nothing here knows Cassandra, Redis or protobuf. Start reading at `changing`.

@@ -7,7 +7,7 @@ and who loses makes void what it inserted against the recorded outcome.
 Which entries a change revokes is decided *after* step 1: an expander that read the record before it
 may have written one more occurrence, and anything written later it takes back itself.
 
-Which of them had fired, `evidence` finds out.
+Which of them had fired, `evidence` finds out; what is left lying about, `aftermath` clears away.
 """
 
 import asyncio
@@ -15,10 +15,9 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
-import structlog
 
-from reminders.errors import StoreUnavailable
 from reminders.lifecycle.actions import Name
+from reminders.lifecycle.aftermath import Aftermath
 from reminders.lifecycle.beside import carried, not_rung, outstanding
 from reminders.lifecycle.endings import write_ends
 from reminders.lifecycle.evidence import Evidence
@@ -30,13 +29,11 @@ from reminders.lifecycle.outcomes import (
 from reminders.lifecycle.planning import Planner
 from reminders.lifecycle.replanning import Replanner
 from reminders.lifecycle.stopping import Stopping, Waiting, with_stopped
-from reminders.lifecycle.writing import EntryWriter, stamp_of
+from reminders.lifecycle.writing import EntryWriter
 from reminders.model.definition import Recurring
 from reminders.model.entry import DueEntry, DueKey, Fate, Occurrence
 from reminders.model.record import Change, Outcome, Record, Status, Stored
 from reminders.platform import Platform
-
-log = structlog.get_logger(__name__)
 
 KEPT_OUTCOMES = 8
 SILENCING: dict[str, str] = {Name.CANCEL: "cancelled", Name.PAUSE: "paused"}
@@ -53,6 +50,7 @@ class Completion:
         self._replanner = Replanner(planner)
         self._evidence = Evidence(platform)
         self._stopping = Stopping(platform)
+        self._aftermath = Aftermath(platform)
 
     async def finish(self, reminder_id: str, begun: Change | None = None) -> Stored | None:
         """Completes a change that is in progress; answers the record as it then is. `begun`: the
@@ -125,12 +123,12 @@ class Completion:
         if ended:
             await self._stopping.end(waiting)
         else:
-            await self._take_back(change, planned, old, fired)
+            await self._aftermath.take_back(change, planned, old, fired)
         now = self._clock.now()
         after, *_ = await asyncio.gather(
             self._store.records.read(new.reminder_id),
             self._store.due.handled([finish_entry(new, change)], at=now),
-            *([self._tidy(stored, change, outcome, old)] if ended else []),
+            *([self._aftermath.tidy(stored, change, outcome, old)] if ended else []),
         )
         return now, after
 
@@ -242,31 +240,6 @@ class Completion:
         record = msgspec.structs.replace(record, outcomes=kept)
         return await self._store.records.end(record, change)
 
-    async def _take_back(
-        self,
-        change: Change,
-        planned: Sequence[DueEntry],
-        old: Sequence[DueEntry],
-        fired: Collection[str],
-    ) -> None:
-        """Somebody else ended it. Makes void what we inserted, if he refused the change; and what
-        we marked as claimed, in doubt, where he knew better and has recorded that it did not fire:
-        stamped later still, so it wins.
-        """
-        if not planned and not fired:
-            return
-        after = await self._store.records.read(change.previous.reminder_id)
-        outcomes = after.record.outcomes if after is not None else ()
-        recorded = next((o for o in outcomes if o.version == change.version), None)
-        if planned and (recorded is None or not recorded.applied):
-            keys = [entry.key for entry in planned]
-            await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
-        answers = recorded.answers if recorded is not None else ()
-        silent = {each.occurrence_id for each in answers if not each.was_fired}
-        keys = [e.key for e in old if e.occurrence_id in silent.intersection(fired)]
-        if keys:
-            await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp + 2)
-
     def _applied(
         self,
         new: Record,
@@ -281,33 +254,3 @@ class Completion:
             return msgspec.structs.replace(new, emitted=furthest)
         silenced = tuple(msgspec.structs.replace(entry, body=b"") for entry in planned)
         return msgspec.structs.replace(new, emitted=furthest, silenced=silenced)
-
-    async def _tidy(
-        self, stored: Stored, change: Change, outcome: Outcome, revoked: Sequence[DueEntry]
-    ) -> None:
-        """Drops live entries that nothing names any more: a read brings only the newest few, and
-        must bring those that count. What rings stays: its body may stand in its live entry.
-
-        It changes nothing for the caller, so it may fail.
-        """
-        fired = {answer.occurrence_id for answer in outcome.answers if answer.was_fired}
-        gone = {entry.key.entry_id for entry in revoked if entry.occurrence_id not in fired}
-        now = self._clock.now()
-        gone |= {
-            entry.key.entry_id
-            for entry in stored.live
-            if entry.version < change.previous.version and entry.key.ring_at > now
-        }
-        try:
-            if not outcome.applied and change.planned:  # of somebody who found otherwise and died
-                keys = [entry.key for entry in change.planned]
-                await self._store.due.mark(keys, Fate.VOID, stamp=change.stamp)
-            if gone:
-                stamp = max(change.stamp, stamp_of(now))  # one that was moved is stamped later
-                await self._store.records.drop_live(
-                    change.previous.reminder_id, sorted(gone), stamp=stamp
-                )
-        except StoreUnavailable as error:
-            log.warning(
-                "change.untidy", reminder_id=change.previous.reminder_id, operation=error.operation
-            )

@@ -21,7 +21,7 @@ from reminders.model.codec import content_hash
 from reminders.model.definition import Recurring
 from reminders.model.record import DedupClaim, NewReminder, Record, Status, Stored
 from reminders.platform import Platform
-from reminders.reminder_id import new_reminder_id
+from reminders.reminder_id import new_reminder_ids
 
 CREATION_SETBACK = timedelta(seconds=60)
 """Creations are stamped this far behind, so that an LWT by any coordinator's clock wins over them.
@@ -62,10 +62,11 @@ class Creates:
         fresh: dict[int, NewReminder] = {}
         keyed: dict[int, NewReminder] = {}
         now = instant_ms(self._clock.now())
-        for index, request in enumerate(requests):
+        ids = new_reminder_ids(len(requests))
+        for index, (request, reminder_id) in enumerate(zip(requests, ids, strict=True)):
             try:
                 _check_in_time(request)
-                new = await self._plan(request, new_reminder_id(), now)
+                new = await self._plan(request, reminder_id, now)
             except InvalidRequest as error:
                 results[index] = await self._known(request) or error
                 continue

@@ -3,9 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec.structs import replace
-
-from reminders.model.ended import ended_of, ended_status
+from reminders.model.ended import listed
 from reminders.model.entry import DueEntry, Occurrence
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.model.record import Record
@@ -39,9 +37,8 @@ def ended_by(why: str) -> OccurrenceStatus:
 
 async def write_ends(store: Store, rows: Sequence[LedgerRow], *, at: datetime) -> None:
     """Ledger rows; those that failed or expired are listed first (`model.ended`)."""
-    rows = [replace(row, ended_at=at) if ended_status(row) else row for row in rows]
-    found = [ended_of(row, ended_at=at) for row in rows]
-    listed = [ended for ended in found if ended is not None]
-    if listed:
-        await store.ended.add(listed)
-    await store.ledger.write(rows, at=at)
+    marked = [listed(row, at=at) for row in rows]
+    found = [ended for _, ended in marked if ended is not None]
+    if found:
+        await store.ended.add(found)
+    await store.ledger.write([row for row, _ in marked], at=at)

@@ -26,6 +26,9 @@ from reminders.lifecycle.reading import (
 from reminders.lifecycle.requests import OccurrenceView, View
 from reminders.lifecycle.stopping import waiting_key
 from reminders.lifecycle.verdicts import (
+    CALLER,
+    ENDED,
+    LOST,
     NOBODY,
     NextAction,
     Replay,
@@ -137,15 +140,20 @@ def explained(found: Found, *, shards: int, now: datetime, limit: int) -> Explan
     newest = sorted(known, reverse=True)
     shown = tuple(known[occurrence_id] for occurrence_id in newest[:limit])
     actions = [one.following for one in shown if one.following.owner != NOBODY]
-    first = min(actions, key=lambda action: action.at or now, default=None)
+    first = min(actions, key=lambda action: _order(action, now), default=None)
     if first is None and record.status is Status.PAUSED:
-        first = NextAction(owner="caller", what="resumes it, or leaves it silent")
+        first = NextAction(owner=CALLER, what="resumes it, or leaves it silent")
     return Explanation(
         view=found.view,
         occurrences=shown,
         truncated=len(newest) > limit,
         following=first or NextAction(owner=NOBODY, what="nothing is left to do"),
     )
+
+
+def _order(action: NextAction, now: datetime) -> tuple[bool, datetime]:
+    """What happens by itself comes before what somebody may do about a loss of long ago."""
+    return action == LOST, action.at or now
 
 
 def _from_ledger(
@@ -171,11 +179,11 @@ def _from_ledger(
         )
     following = min(
         (one.following for one in deliveries if one.following.owner != NOBODY),
-        key=lambda action: action.at or now,
-        default=NextAction(owner=NOBODY, what="it has ended"),
+        key=lambda action: _order(action, now),
+        default=ENDED,
     )
     if view.fanout is not None:
-        following = next_of_fanout(view.fanout)
+        following = next_of_fanout(view.fanout, stops=stops)
     return ExplainedOccurrence(
         view=view,
         policy=policy_word(view.occurrence.note),

@@ -59,7 +59,7 @@ class Reads:
         """The record as it is, changing or not; somebody else's reads as not there."""
         stored = await self._store.records.read(reminder_id)
         if stored is None or stored.record.namespace != namespace:
-            raise NotFound(reminder_id=reminder_id)
+            raise NotFound(reminder_id=reminder_id, namespace=namespace)
         return stored
 
     async def get(self, namespace: str, reminder_id: str, finish: Finish) -> View:

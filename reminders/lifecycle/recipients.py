@@ -26,7 +26,7 @@ class Recipients:
         """Raises `RecipientNotFound`."""
         found = await self.find(namespace, user_id)
         if found is None:
-            raise RecipientNotFound(user_id=user_id)
+            raise RecipientNotFound(user_id=user_id, namespace=namespace)
         return found
 
     async def put(self, asked: Recipient, *, expected_version: int | None) -> Recipient:

@@ -23,7 +23,7 @@ from reminders.errors import NotReady
 from reminders.lifecycle.ended_list import EndedFilter, EndedList, FoundEnded
 from reminders.lifecycle.grouping import fences_of
 from reminders.lifecycle.planning import instant_ms
-from reminders.lifecycle.replaying import APART, replay_entry
+from reminders.lifecycle.replay_entries import APART, delivery_entry
 from reminders.lifecycle.replaying_targets import TargetReplays
 from reminders.lifecycle.request_ids import first_of
 from reminders.lifecycle.writing import EntryWriter
@@ -181,7 +181,7 @@ class Redrives:
             return Redrive.CHANNEL_GONE, None
         delivery = "/".join((name[0], *one.ended.place[1:]))
         replay_id = hashlib.sha256(delivery.encode()).hexdigest()[:25]
-        entry = replay_entry(
+        entry = delivery_entry(
             record, row, (replay_id, name[1]), force=False, place=one.number, shards=self._shards
         )
         return Redrive.SENT_AGAIN, entry

@@ -13,14 +13,13 @@ the receiver is told that it is a replay.
 """
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 import structlog
 from msgspec import Struct
 from opentelemetry import metrics
 
-from reminders.buckets import replay_entry_id, shard_of
 from reminders.errors import (
     AlreadyEnded,
     InvalidRequest,
@@ -29,20 +28,18 @@ from reminders.errors import (
     Violation,
 )
 from reminders.lifecycle.grouping import fences_of
-from reminders.lifecycle.planning import body_of, instant_ms
+from reminders.lifecycle.planning import instant_ms
 from reminders.lifecycle.reading import MAX_CHANNELS, Finish, Reads
+from reminders.lifecycle.replay_entries import delivery_entry, occurrence_entry
 from reminders.lifecycle.replaying_targets import ReplayedAll, TargetReplays
 from reminders.lifecycle.request_ids import first_of, id_of
 from reminders.lifecycle.writing import EntryWriter
 from reminders.model.codec import encode
-from reminders.model.entry import DueEntry, DueKey, Kind, Leg, Replay
+from reminders.model.entry import DueEntry, Replay
 from reminders.model.ledger import LedgerRow, Place
 from reminders.model.record import Record, Status
 from reminders.platform import Platform
 from reminders.reminder_id import new_reminder_id
-
-APART = timedelta(milliseconds=10)
-"""From one delivery to the next: at most 100 a second come of one call."""
 
 _METER = metrics.get_meter("tocsin.replays")
 
@@ -129,7 +126,9 @@ class Replays:
                 replay_id=replay_id, asked_at=asked_at, after=0, stood="", forced=asked.force
             )
             if not asked.force:
-                await self._refuse_fenced(self._targets.entry(record, own, template))
+                await self._refuse_fenced(
+                    occurrence_entry(record, own, template, shards=self._shards)
+                )
             return await self._targets.all(record, own, template, dry_run=asked.dry_run)
         rows = await (self._told(record, asked) if of_topic else self._rows(reminder_id, asked))
         present = await self._targets.present(record, rows)
@@ -138,7 +137,7 @@ class Replays:
         )
         if not asked.force:
             name = (replay_id, asked_at)
-            first = replay_entry(record, rows[0], name, force=False, place=0, shards=self._shards)
+            first = delivery_entry(record, rows[0], name, force=False, place=0, shards=self._shards)
             await self._refuse_fenced(first)
         if asked.dry_run:
             return found
@@ -207,7 +206,7 @@ class Replays:
     ) -> None:
         """The entries that no earlier call with the same request id has written."""
         entries = [
-            replay_entry(record, one.row, name, force=force, place=place, shards=self._shards)
+            delivery_entry(record, one.row, name, force=force, place=place, shards=self._shards)
             for place, one in enumerate(found)
             if one.verdict is Verdict.SENT_AGAIN and one.row.place not in done
         ]
@@ -225,54 +224,6 @@ class Replays:
             if one.verdict is Verdict.ACKNOWLEDGED:
                 kind = type(kinds.get(one.row.channel_id)).__name__.lower()
                 self._suppressed.add(1, {"channel": kind, "reason": "replay"})
-
-
-def replay_entry(
-    record: Record,
-    row: LedgerRow,
-    name: tuple[str, datetime],
-    *,
-    force: bool,
-    place: int,
-    shards: int,
-) -> DueEntry:
-    """The entry of one delivery. A forced one is in no group, whose fence would stop it."""
-    replay_id, asked_at = name
-    assert row.delivery is not None
-    replay = Replay(
-        replay_id=replay_id,
-        asked_at=asked_at,
-        after=row.attempt_count,
-        stood=row.delivery.value,
-        forced=force,
-    )
-    return DueEntry(
-        key=DueKey(
-            ring_at=asked_at + place * APART,
-            entry_id=replay_entry_id(
-                record.reminder_id,
-                row.occurrence.occurrence_id,
-                row.channel_id,
-                replay_id,
-                row.target,
-            ),
-            shard=shard_of(record.reminder_id, shards),
-        ),
-        kind=Kind.REPLAY,
-        namespace=record.namespace,
-        reminder_id=record.reminder_id,
-        version=record.version,
-        occurrence=row.occurrence,
-        record_created_at=record.created_at,
-        group_id=None if force else record.definition.group_id,
-        leg=Leg(
-            channel_id=row.channel_id,
-            target=row.target,
-            attempt=row.attempt_count + 1,
-            replay=replay,
-        ),
-        body=encode(body_of(record.definition)),
-    )
 
 
 def _check_selection(asked: Asked, *, of_topic: bool) -> None:

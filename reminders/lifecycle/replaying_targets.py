@@ -13,12 +13,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from reminders.buckets import shard_of
 from reminders.lifecycle.fanning import COUNT_AFTER, first_pages, tally_entry
-from reminders.lifecycle.planning import body_of
+from reminders.lifecycle.replay_entries import occurrence_entry
 from reminders.lifecycle.writing import EntryWriter
-from reminders.model.codec import encode
-from reminders.model.entry import DueEntry, DueKey, Kind, Replay
+from reminders.model.entry import DueEntry, Replay
 from reminders.model.ledger import LedgerRow
 from reminders.model.record import Record
 from reminders.model.subscriber import bucket_of
@@ -87,27 +85,9 @@ class TargetReplays:
         answer = ReplayedAll(again=counts.failed + counts.stopped, taken=counts.taken)
         if dry_run or (row.fanout.finished and not answer.again):
             return answer
-        of = self.entry(record, row, replay)
+        of = occurrence_entry(record, row, replay, shards=self._shards)
         at = replay.asked_at
         await self._writer.put_missing(
             [*first_pages(of, at, replay=replay), tally_entry(of, at + COUNT_AFTER, replay=replay)]
         )
         return answer
-
-    def entry(self, record: Record, row: LedgerRow, replay: Replay) -> DueEntry:
-        """What the pages are made of. A forced one is in no group, whose fence would stop it."""
-        return DueEntry(
-            key=DueKey(
-                ring_at=replay.asked_at,
-                entry_id="",
-                shard=shard_of(record.reminder_id, self._shards),
-            ),
-            kind=Kind.FANOUT,
-            namespace=record.namespace,
-            reminder_id=record.reminder_id,
-            version=record.version,
-            occurrence=row.occurrence,
-            record_created_at=record.created_at,
-            group_id=None if replay.forced else record.definition.group_id,
-            body=encode(body_of(record.definition)),
-        )

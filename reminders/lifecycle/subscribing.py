@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from reminders.errors import (
-    InvalidRequest,
     NotReady,
     RotationUnderWay,
     SubscriberNotFound,
@@ -22,18 +21,16 @@ from reminders.errors import (
 )
 from reminders.lifecycle.problems import Reason
 from reminders.lifecycle.requests import Page
+from reminders.lifecycle.subscriber_puts import Asked, Key, Place, Put, key_of, later, planned
 from reminders.lifecycle.subscriber_secrets import (
-    OVERLAP,
     answerable,
     call_of,
-    check_same,
     made,
     next_stamp,
     of_call,
     refused,
 )
-from reminders.lifecycle.writing import stamp_of
-from reminders.model.definition import Channel, Webhook
+from reminders.model.definition import Webhook
 from reminders.model.subscriber import SUBSCRIBER_BUCKETS, Secret, Subscriber
 from reminders.platform import Platform
 from reminders.signing_secrets import SecretText
@@ -44,43 +41,6 @@ LEAST_READ = 200
 """Subscribers in one read of a filtered list."""
 OUTRUN = timedelta(seconds=1)
 """More than any two processes' clocks differ: a put is stamped behind every delete before it."""
-
-Place = tuple[str, str]
-"""Namespace and topic."""
-Key = tuple[Place, str]
-"""And subscriber."""
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """One subscriber to put, validated and normalized."""
-
-    namespace: str
-    topic_id: str
-    subscriber_id: str
-    channel: Channel
-    labels: dict[str, str] = {}
-    filter: dict[str, str] = {}
-    time_zone: str = ""
-    secret: SecretText | None = None
-    """The caller's own; None: made here where one is needed."""
-    request_id: str | None = None
-
-    @property
-    def place(self) -> Place:
-        """Where it belongs."""
-        return self.namespace, self.topic_id
-
-
-class Put(Struct, frozen=True, kw_only=True):
-    """A subscriber as it stands."""
-
-    subscriber: Subscriber
-    shown: Secret | None = None
-    """The secret to hand over: drawn for this call, or for the one that it repeats."""
-    adds: tuple[Secret, ...] = ()
-    """What it writes; the subscriber's others are there."""
-    replaced: bool = False
-    """It was there before."""
 
 
 class Rotated(Struct, frozen=True, kw_only=True):
@@ -104,12 +64,12 @@ class Subscribing:
         try:
             now = self._now("put a subscriber")
             known = await self._known(asked)
-            results = [_planned(one, known, now) for one in asked]
-            planned = [one for one in results if isinstance(one, Put)]
+            results = [planned(one, known, now) for one in asked]
+            puts = [one for one in results if isinstance(one, Put)]
             await self._store.subscribers.put(
-                [replace(one.subscriber, secrets=one.adds) for one in planned]
+                [replace(one.subscriber, secrets=one.adds) for one in puts]
             )
-            new = {_key(one.subscriber) for one in planned if not one.replaced}
+            new = {key_of(one.subscriber) for one in puts if not one.replaced}
             await self._outrun([known[key] for key in sorted(new)])
         except TocsinError as error:
             return [error] * len(asked)
@@ -122,7 +82,7 @@ class Subscribing:
         found = {}
         for place, ids in wanted.items():
             there = await self._store.subscribers.read_many(*place, ids)
-            found.update({_key(one): one for one in there.values()})
+            found.update({key_of(one): one for one in there.values()})
         return found
 
     async def _outrun(self, new: Sequence[Subscriber]) -> None:
@@ -135,7 +95,7 @@ class Subscribing:
         for place, wanted in places.items():
             there = await self._store.subscribers.read_many(*place, wanted.keys())
             ahead = OUTRUN // timedelta(microseconds=1)
-            lost = [_stamped(one, ahead) for name, one in wanted.items() if name not in there]
+            lost = [later(one, ahead) for name, one in wanted.items() if name not in there]
             if lost:
                 await self._store.subscribers.put(lost)
 
@@ -239,64 +199,9 @@ class Subscribing:
         return self._clock.now()
 
 
-def _key(subscriber: Subscriber) -> Key:
-    return (subscriber.namespace, subscriber.topic_id), subscriber.subscriber_id
-
-
-def _planned(asked: Asked, known: dict[Key, Subscriber], now: datetime) -> Put | TocsinError:
-    """What to write; noted in `known`, for a batch may put one twice."""
-    try:
-        put = _plan(asked, known.get((asked.place, asked.subscriber_id)), now)
-    except InvalidRequest as error:
-        return error
-    known[_key(put.subscriber)] = put.subscriber
-    return put
-
-
-def _plan(asked: Asked, stands: Subscriber | None, now: datetime) -> Put:
-    """Raises `InvalidRequest`: a secret that is not the subscriber's."""
-    new = Subscriber(
-        namespace=asked.namespace,
-        topic_id=asked.topic_id,
-        subscriber_id=asked.subscriber_id,
-        channel=asked.channel,
-        secrets=stands.secrets if stands is not None else (),
-        labels=asked.labels,
-        filter=asked.filter,
-        time_zone=asked.time_zone,
-        paused=stands.paused if stands is not None else False,
-        pause_stamp=stands.pause_stamp if stands is not None else 0,
-        created_at=stands.created_at if stands is not None else now,
-        updated_at=now,
-        stamp=stamp_of(now) if stands is None else next_stamp(stands, now),
-    )
-    if not isinstance(asked.channel.target, Webhook):
-        return Put(subscriber=new, replaced=stands is not None)
-    call = call_of("put", asked.request_id)
-    if not new.secrets:
-        first = made(new, now, secret=asked.secret, call=call, overlap=OVERLAP)
-        return Put(
-            subscriber=replace(new, secrets=(first,)),
-            shown=first if asked.secret is None else None,
-            adds=(first,),
-            replaced=stands is not None,
-        )
-    if asked.secret is not None:
-        check_same(asked.secret, new.valid_secrets(now))
-        return Put(subscriber=new, replaced=True)
-    earlier = of_call(new, call)
-    return Put(subscriber=new, shown=answerable(earlier, now), replaced=earlier is None)
-
-
 def _rotated(subscriber: Subscriber, secret: Secret, shown: Secret | None) -> Rotated:
     ends = secret.made_at + secret.overlap
     return Rotated(subscriber=subscriber, shown=shown, others_end_at=ends)
-
-
-def _stamped(subscriber: Subscriber, ahead: int) -> Subscriber:
-    """The same, so many µs later."""
-    secrets = tuple(replace(one, stamp=one.stamp + ahead) for one in subscriber.secrets)
-    return replace(subscriber, secrets=secrets, stamp=subscriber.stamp + ahead)
 
 
 def _encoded(bucket: int, after: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
+from math import ceil
 from typing import TypeVar
 from zoneinfo import ZoneInfo
 
@@ -38,22 +39,26 @@ _ICALENDAR = re.compile(
 _LOCAL = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?", re.ASCII)
 
 
+def _utc(instant: datetime) -> str:
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def check_ahead(
     instant: datetime, now: datetime, field: str, problems: Problems, limits: RequestLimits
 ) -> None:
     """Neither past nor out of reach."""
     if instant < now - PAST_TOLERANCE:
-        late = now - instant
+        late = timedelta(seconds=ceil((now - instant).total_seconds()))
         problems.add(
             field,
             Reason.TIME_IN_PAST,
-            f"{instant.isoformat()} was {late} ago; give a time at most 60 s in the past",
+            f"{_utc(instant)} was {late} ago; give a time at most 60 s in the past",
         )
     elif instant > now + limits.horizon:
         problems.add(
             field,
             Reason.TIME_TOO_FAR,
-            f"{instant.isoformat()} is more than {limits.horizon_text} ahead; create it later",
+            f"{_utc(instant)} is more than {limits.horizon_text} ahead; create it later",
         )
 
 
@@ -121,7 +126,7 @@ def read_time(text: str, field: str, problems: Problems) -> time | None:
         problems.add(
             field,
             Reason.VALUE_INVALID,
-            f"{shown(text)} is not a time from 00:00 to 23:59:59, without zone or offset",
+            f"{shown(text)} is not a time such as 09:00 or 09:00:30, without zone or offset",
         )
     return found
 

@@ -99,7 +99,7 @@ class Triggers:
             known_at = self._clock.now()
             read = await self._finish(reminder_id)
             if read is None:
-                raise NotFound(reminder_id=reminder_id)
+                raise NotFound(reminder_id=reminder_id, namespace=namespace)
             beside = await entries_beside(self._store, read)
             found = await self._place(read, beside, asked)
             if isinstance(found, OccurrenceView):

@@ -11,7 +11,7 @@ from reminders.model.entry import DueEntry, EntryState, Fate
 from reminders.model.fanout import Fanout
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 
-SCANNER, DISPATCHER, NOBODY = "scanner", "dispatcher", "nobody"
+SCANNER, DISPATCHER, CALLER, NOBODY = "scanner", "dispatcher", "caller", "nobody"
 
 
 class NextAction(Struct, frozen=True, kw_only=True):
@@ -23,6 +23,11 @@ class NextAction(Struct, frozen=True, kw_only=True):
     """A sentence's end, for a person."""
     at: datetime | None = None
     """None: now, or never."""
+
+
+ENDED = NextAction(owner=NOBODY, what="it has ended")
+LOST = NextAction(owner=CALLER, what="replays it once what failed is mended, or leaves it")
+_LOST = (DeliveryStatus.FAILED, DeliveryStatus.EXPIRED)
 
 
 class Replay(StrEnum):
@@ -120,10 +125,10 @@ def _fanout_why(view: OccurrenceView, fanout: Fanout, reason: str) -> str:
     return said
 
 
-def next_of_fanout(fanout: Fanout) -> NextAction:
-    """Of a topic's occurrence as a whole."""
+def next_of_fanout(fanout: Fanout, *, stops: bool) -> NextAction:
+    """Of a topic's occurrence as a whole. `stops`: as in `next_of_delivery`."""
     if fanout.next_at is None:
-        return NextAction(owner=NOBODY, what="it has ended")
+        return LOST if fanout.counts.failed and not stops else ENDED
     what = "claims what is due of it, page by page and retry by retry, and has it counted again"
     return NextAction(owner=SCANNER, what=what, at=fanout.next_at)
 
@@ -158,7 +163,7 @@ def next_of_delivery(row: LedgerRow, *, waits: bool, stops: bool, now: datetime)
     paused.
     """
     if row.delivery is None or row.delivery.terminal:
-        return NextAction(owner=NOBODY, what="it has ended")
+        return LOST if row.delivery in _LOST and not stops else ENDED
     if row.delivery is DeliveryStatus.SENDING or row.next_attempt_at is None:
         what = "puts the attempt under way on record, or whoever takes its job over does"
         return NextAction(owner=DISPATCHER, what=what)
@@ -180,7 +185,7 @@ def next_of_planned(entry: DueEntry, state: EntryState | None, now: datetime) ->
     """Of one that the ledger does not know. `state`: its due entry, if it is on disk."""
     at = entry.key.ring_at
     if state is None:
-        return NextAction(owner="caller", what="repeats the call that has not answered yet", at=at)
+        return NextAction(owner=CALLER, what="repeats the call that has not answered yet", at=at)
     if state.handled_at is not None:
         return NextAction(owner=NOBODY, what="it has ended without a delivery")
     if state.fate is Fate.VOID:

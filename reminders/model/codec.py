@@ -7,7 +7,7 @@ import msgspec
 from reminders.model.definition import Definition
 from reminders.model.ended import Ended
 from reminders.model.endpoint import Endpoint
-from reminders.model.entry import BackfillPage, Body, DueEntry, DueKey
+from reminders.model.entry import BackfillPage, Body, DueEntry
 from reminders.model.fanout import PageCount
 from reminders.model.ledger import LedgerRow
 from reminders.model.recipient import Recipient
@@ -21,7 +21,6 @@ encode = _encoder.encode
 decode_entry = msgspec.msgpack.Decoder(DueEntry).decode
 decode_body = msgspec.msgpack.Decoder(Body).decode
 decode_page = msgspec.msgpack.Decoder(BackfillPage).decode
-decode_key = msgspec.msgpack.Decoder(DueKey).decode
 decode_record = msgspec.msgpack.Decoder(Record).decode
 decode_change = msgspec.msgpack.Decoder(Change).decode
 decode_ledger_row = msgspec.msgpack.Decoder(LedgerRow).decode

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 
@@ -61,16 +62,18 @@ def ended_status(row: LedgerRow) -> str | None:
     return row.ended.value if row.ended in _OCCURRENCES else None
 
 
-def ended_of(
-    row: LedgerRow, *, ended_at: datetime, kind: str = "", endpoint_id: str = ""
-) -> Ended | None:
-    """What belongs into the list beside a ledger row; None: nothing."""
+def listed(
+    row: LedgerRow, *, at: datetime, kind: str = "", endpoint_id: str = ""
+) -> tuple[LedgerRow, Ended | None]:
+    """The row of what ended at `at` as it is to be written, and what goes into the list beside it;
+    None: nothing, and the row is as it was.
+    """
     status = ended_status(row)
     if status is None:
-        return None
-    return Ended(
+        return row, None
+    ended = Ended(
         namespace=row.namespace,
-        ended_at=ended_at,
+        ended_at=at,
         status=status,
         reason=row.reason,
         kind=kind,
@@ -80,6 +83,7 @@ def ended_of(
         channel_id=row.channel_id,
         target=row.target,
     )
+    return replace(row, ended_at=at), ended
 
 
 def stands(ended: Ended, row: LedgerRow | None) -> bool:

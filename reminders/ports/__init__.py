@@ -1,7 +1,7 @@
 """What the services need from the world, as small protocols.
 
 `clock`         the reference time.
-`store`         records, due entries, ledger and the rest: the truth.
+`store`         records, due entries, ledger and the rest: the truth; a module for each table.
 `coordination`  leases, claims, streams, hints: what can be rebuilt from it.
 
 Two sets of adapters implement them, the real ones (`reminders.storage`, `reminders.coordination`)
@@ -28,13 +28,13 @@ from reminders.ports.coordination import (
     Leases,
     Revocation,
 )
-from reminders.ports.fanouts import Fanouts
 from reminders.ports.store import (
     Counts,
     DedupKeys,
     DueEntries,
     EndedDeliveries,
     Endpoints,
+    Fanouts,
     Fences,
     IndexRow,
     Ledger,

@@ -70,7 +70,7 @@ def parse_occurrence_key(key: str) -> LocalIntent:
     """
     match = _KEY.fullmatch(key)
     if match is None:
-        raise KeyInvalid("occurrence", f"{key[:40]!r} is no occurrence key")
+        raise KeyInvalid("occurrence", f"{key[:40]!r} is no occurrence id such as 20261224T090000")
     year, month, day, hour, minute, second = (int(digits) for digits in match.groups()[:6])
     try:
         missing = max(0, day - monthrange(year, month)[1])

@@ -15,7 +15,10 @@ Stamps          None by the driver: every plain statement has its own.
 Sockets         TCP_NODELAY: with Nagle, one batch at a time took 45 ms instead of 1.2.
 """
 
+import logging
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import structlog
@@ -141,13 +144,26 @@ def connect(
         reraise=True,
     )
     try:
-        return patiently(_connect_once, settings, keyspace, connection_class)
+        with _silent_driver():
+            return patiently(_connect_once, settings, keyspace, connection_class)
     except NOT_THERE_YET as error:
         raise StoreUnavailable(operation="connect") from error
     except InvalidRequest as error:
         raise KeyspaceRefused(
             keyspace=settings.keyspace, problem="does not exist: run `tocsin migrate`"
         ) from error
+
+
+@contextmanager
+def _silent_driver() -> Iterator[None]:
+    """It would log two stack traces for each try; what came of it is said by us, or raised."""
+    logger = logging.getLogger("cassandra")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _connect_once(
@@ -169,7 +185,7 @@ def _connect_once(
 def _report(state: RetryCallState) -> None:
     """Start-up is not silent about what it waits for."""
     error = state.outcome.exception() if state.outcome is not None else None
-    log.info(
+    log.warning(
         "cassandra.awaited",
         attempt=state.attempt_number,
         waited_s=round(state.seconds_since_start or 0.0, 1),

@@ -42,7 +42,8 @@ def framed(value: bytes) -> bytes:
 
 def text(value: str) -> bytes:
     """A text."""
-    return framed(value.encode())
+    encoded = value.encode()
+    return _length(len(encoded)) + encoded
 
 
 def bigint(value: int) -> bytes:

@@ -8,12 +8,6 @@ from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-LATENESS_BUCKETS_S = (
-    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
-    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 3600.0),
-)
-"""Boundaries for lateness and durations, from a millisecond to an hour."""
-
 
 def configure_metrics(*, service: str, instance: str) -> MeterProvider:
     """Instruments made before or after this call are exposed. Once a process.

@@ -6,7 +6,8 @@ from google.rpc.status_pb2 import Status
 from tocsin.v1 import topic_service_pb2 as pb
 
 from reminders.errors import TocsinError
-from reminders.lifecycle.subscribing import Put, Rotated
+from reminders.lifecycle.subscriber_puts import Put
+from reminders.lifecycle.subscribing import Rotated
 from reminders.lifecycle.trials import Tried
 from reminders.model.subscriber import Subscriber
 from scheduler.errors import status_of

@@ -119,7 +119,7 @@ class ChannelReader:
             return Log()
         at = f"{field}.{kind}"
         if kind not in self._rules.served:
-            said = f"{kind} is not served here; use one of {one_of(self._served())}"
+            said = f"no {kind} is configured here; use one of {one_of(self._served())}"
             self._problems.add(at, Reason.CHANNEL_UNAVAILABLE, said)
             return Log()
         if kind == "webhook":

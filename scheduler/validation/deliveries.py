@@ -1,6 +1,7 @@
 """Which ended deliveries, and which endpoint."""
 
 import base64
+import re
 from datetime import datetime, timedelta
 from typing import Final, Protocol, TypeVar
 
@@ -11,7 +12,7 @@ from tocsin.v1 import reminder_pb2
 
 from reminders.lifecycle.ended_list import EndedFilter
 from reminders.lifecycle.endpoints import EndpointPlace, Named
-from reminders.lifecycle.problems import Problems, Reason, check_length, optional
+from reminders.lifecycle.problems import Problems, Reason, check_length, optional, shown
 from reminders.lifecycle.redriving import RedriveCall, RedrivePlace
 from reminders.model.codec import encode
 from reminders.model.definition import Channel, Webhook
@@ -25,6 +26,7 @@ from scheduler.validation.windows import Paged, Window, read_window
 LATELY: Final = timedelta(hours=24)
 """What a list without a start begins with."""
 REASON_BYTES: Final = 64
+_ENDPOINT_ID: Final = re.compile(r"ep_[a-z2-7]{26}", re.ASCII).fullmatch
 _STATUSES: Final = {
     reminder_pb2.DELIVERY_STATUS_UNSPECIFIED: "",
     reminder_pb2.DELIVERY_STATUS_FAILED: "failed",
@@ -89,7 +91,7 @@ def read_filter(given: pb.EndedFilter, now: datetime, problems: Problems) -> End
             "must be DELIVERY_STATUS_FAILED or DELIVERY_STATUS_EXPIRED, or unset for both",
         )
     check_length(given.reason, REASON_BYTES, "filter.reason", problems)
-    check_length(given.endpoint_id, ID_BYTES, "filter.endpoint_id", problems)
+    _check_endpoint_id(given.endpoint_id, "filter.endpoint_id", problems)
     check_length(given.subscriber_id, ID_BYTES, "filter.subscriber_id", problems)
     return EndedFilter(
         namespace=namespace,
@@ -115,12 +117,19 @@ def read_redrive(
     )
 
 
+def _check_endpoint_id(endpoint_id: str, field: str, problems: Problems) -> None:
+    """Of none that was ever made nothing is on record, which reads as healthy."""
+    if endpoint_id and not _ENDPOINT_ID(endpoint_id):
+        said = f"{shown(endpoint_id)} is no endpoint's id, ep_…; ListEndpoints has them"
+        problems.add(field, Reason.VALUE_INVALID, said)
+
+
 def read_endpoint(request: Naming, problems: Problems) -> Named:
     """By its id, or by a URL that is sent to it."""
     namespace = read_namespace(request.namespace, "namespace", problems)
     if bool(request.endpoint_id) == bool(request.webhook_url):
         problems.required("endpoint_id", "this or webhook_url, one of the two")
-    check_length(request.endpoint_id, ID_BYTES, "endpoint_id", problems)
+    _check_endpoint_id(request.endpoint_id, "endpoint_id", problems)
     check_length(request.webhook_url, MAX_URL_BYTES, "webhook_url", problems)
     if not request.webhook_url:
         return Named(namespace=namespace, endpoint_id=request.endpoint_id)

@@ -194,7 +194,7 @@ def _clock_time(text: str, field: str, example: str, problems: Problems) -> time
         problems.required(field, f"a local time such as {example}")
         return None
     if not _TIME(text):
-        said = f"{shown(text)} is not a time from 00:00 to 23:59, without seconds, zone or offset"
+        said = f"{shown(text)} is not a time such as 09:00, without seconds, zone or offset"
         problems.add(field, Reason.VALUE_INVALID, said)
         return None
     return time.fromisoformat(text)

@@ -10,8 +10,8 @@ from msgspec import Struct
 from tocsin.v1 import topic_service_pb2 as pb
 
 from reminders.lifecycle.problems import Problems, Reason, optional, shown
+from reminders.lifecycle.subscriber_puts import Asked
 from reminders.lifecycle.subscriber_secrets import OVERLAP
-from reminders.lifecycle.subscribing import Asked
 from reminders.lifecycle.texts import read_zone
 from reminders.lifecycle.trials import Trial
 from reminders.signing_secrets import SecretText, key_of
@@ -190,5 +190,6 @@ def _bounded(
         return default
     found = read_duration(given, field, problems)
     if found is not None and found > longest:
-        problems.add(field, Reason.VALUE_INVALID, f"is longer than {longest}")
+        said = f"must be from 0s to {longest.total_seconds():.0f}s"
+        problems.add(field, Reason.VALUE_INVALID, said)
     return found if found is not None else default

@@ -145,6 +145,55 @@ def test_secrets_are_masked_wherever_they_are_shown(monkeypatch: pytest.MonkeyPa
     assert "s3cret" not in "\n".join(problems())
 
 
+@pytest.mark.parametrize(
+    ("url", "as_shown"),
+    [
+        ("redis://redis:6379/0", "redis://redis:6379/0"),
+        ("redis://:s3cret@redis:6379/0", "redis://:***@redis:6379/0"),
+        ("redis://:s3/cr3t@redis:6379/0", "redis://:***@redis:6379/0"),
+        ("redis://:12/s3cret@redis/0", "redis://:***@redis/0"),
+        ("rediss://u:s3#cr?3t@redis", "rediss://u:***@redis"),
+        ("redis://u:s3@cr3t@redis", "redis://u:***@redis"),
+        ("redis://redis:6379/0?password=s3cret", "redis://redis:6379/0?***"),
+        (
+            "redis+sentinel://:s3cret@s1:26379,s2:26379/x",
+            "redis+sentinel://:***@s1:26379,s2:26379/x",
+        ),
+        ("user:s3cret@redis", "user:***@redis"),
+        ("https://s3cret@ops.example.com/x", "https://***@ops.example.com/x"),
+        ("https://u:s3/cr3t@ops.example.com/x", "https://u:***@ops.example.com/x"),
+        ("https://ops.example.com/hooks/@me?key=s3cret", "https://ops.example.com/hooks/@me?***"),
+        ("https://ops.example.com:8443/x", "https://ops.example.com:8443/x"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_what_it_may_hide(url: str, as_shown: str) -> None:
+    """However it was written: it is also shown for being wrong."""
+    assert shown("redis_url", url) == as_shown
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:s3cret/part@redis:6379/0",
+        "redis://:s3cret#part@redis:6379/0",
+        "rediss://u:12/s3cret@redis/0",
+        "redis:///0",
+        "redis+sentinel://:s3cret/part@s1:26379/service",
+        "redis+sentinel://:s3cret/part@s1:26379/0",
+        "redis+sentinel://:s3cret@s1:x/service",
+        "redis+sentinel://:s3cret#@s1/service",
+    ],
+)
+def test_a_password_that_hides_the_host_is_refused_unseen(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No part of it is quoted, however it was cut up; and the right spelling is told."""
+    monkeypatch.setenv("TOCSIN_REDIS_URL", url)
+    [said] = problems()
+    assert "s3cret" not in said.partition("Right:")[0]
+
+
 def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compose files write `TOCSIN_X=` for "nothing"."""
     monkeypatch.setenv("TOCSIN_SHARDS", "")

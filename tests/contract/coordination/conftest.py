@@ -81,3 +81,10 @@ async def open_world(
 async def world(open_world: OpenWorld) -> World:
     """A world with default lives."""
     return await open_world()
+
+
+@pytest.fixture
+async def held(world: World) -> World:
+    """A world in which `t` holds shard 0."""
+    await world.hold()
+    return world

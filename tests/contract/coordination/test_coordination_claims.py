@@ -3,8 +3,6 @@
 import asyncio
 from datetime import timedelta
 
-import pytest
-
 from reminders.model.entry import Kind
 from reminders.ports import ClaimAnswer, Copy, Job, LeaseAnswer
 from tests.contract.coordination.conftest import OpenWorld
@@ -12,13 +10,6 @@ from tests.contract.coordination.support import CLAIMED, MS, NO_WAIT, SECOND, Wo
 
 DUPLICATE, READDED = [ClaimAnswer.DUPLICATE], [ClaimAnswer.READDED]
 EARLY, VOID, STALE = [ClaimAnswer.EARLY], [ClaimAnswer.VOID], [ClaimAnswer.STALE]
-
-
-@pytest.fixture
-async def held(world: World) -> World:
-    """A world in which `t` holds shard 0."""
-    await world.hold()
-    return world
 
 
 async def jobs_of(world: World, name: str = "jobs", shard: int = 0) -> list[Job]:

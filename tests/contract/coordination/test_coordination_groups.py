@@ -2,7 +2,6 @@
 
 from datetime import timedelta
 
-import pytest
 from msgspec.structs import replace
 
 from reminders.model.entry import Fate, Kind
@@ -11,13 +10,6 @@ from tests.contract.coordination.conftest import OpenWorld
 from tests.contract.coordination.support import CLAIMED, MS, World
 
 VOID = [ClaimAnswer.VOID]
-
-
-@pytest.fixture
-async def held(world: World) -> World:
-    """A world in which `t` holds shard 0."""
-    await world.hold()
-    return world
 
 
 async def test_a_cancelled_group_voids_what_was_created_until_then(held: World) -> None:

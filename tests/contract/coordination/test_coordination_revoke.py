@@ -15,13 +15,6 @@ from tests.contract.coordination.support import CLAIMED, MS, NO_WAIT, MemoryWorl
 VOID = [ClaimAnswer.VOID]
 
 
-@pytest.fixture
-async def held(world: World) -> World:
-    """A world in which `t` holds shard 0."""
-    await world.hold()
-    return world
-
-
 async def test_a_void_stops_versions_up_to_it(held: World) -> None:
     """Later ones pass; other reminders are untouched."""
     copies = [held.due(reminder_id="r", version=version) for version in (1, 2, 3)]

@@ -3,19 +3,19 @@
 import asyncio
 import json
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import aiohttp
 import pytest
 from aiohttp import web
-from aiohttp.abc import AbstractResolver, ResolveResult
 
-from dispatcher.channels.guard import ForbiddenAddressError, guarded_connector
+from dispatcher.channels.guard import ForbiddenAddressError, gate
 from dispatcher.channels.http import retry_after
 from dispatcher.channels.port import EXCERPT_BYTES, Outcome, Outgoing
 from dispatcher.channels.webhook import WebhookRules, WebhookSender, body_of
+from dispatcher.http1 import AddressInfo, Dialer, origin_of
 from reminders.clock import ManualClock
 from reminders.model.definition import Channel, Webhook
 from reminders.model.entry import Occurrence
@@ -23,6 +23,7 @@ from reminders.model.entry import Occurrence
 NOW = datetime(2026, 3, 29, 1, 0, 1, tzinfo=UTC)
 ANY_PORT = WebhookRules(ports=(range(1, 65_536),))
 LOOPBACK = WebhookRules(allow_loopback_http=True)
+STREAM = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
 HURRIED = WebhookRules(allow_loopback_http=True, timeout=timedelta(milliseconds=500))
 
 
@@ -49,31 +50,19 @@ def outgoing(url: str, params_json: str = "{}", **headers: str) -> Outgoing:
     )
 
 
-class Names(AbstractResolver):
+class Names:
     """Resolves every name to the addresses given, or fails."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = addresses
 
-    async def resolve(
-        self,
-        host: str,
-        port: int = 0,
-        family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002
-    ) -> list[ResolveResult]:
+    async def resolve(self, host: str, port: int) -> list[AddressInfo]:  # noqa: ARG002
         """Without asking anybody."""
         if not self.addresses:
             raise OSError("no such name")
         return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=socket.AF_INET6 if ":" in address else socket.AF_INET,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address in self.addresses
+            (socket.AF_INET6 if ":" in one else socket.AF_INET, *STREAM, (one, port))
+            for one in self.addresses
         ]
 
     async def close(self) -> None:
@@ -393,26 +382,11 @@ async def test_a_forbidden_url_is_refused_without_a_connection(receiver: Any, ur
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.0.0.1"])
-async def test_the_socket_factory_alone_stops_literals(receiver: Any, host: str) -> None:
+async def test_the_last_gate_alone_stops_literals(receiver: Any, host: str) -> None:
     """Literals are not resolved: the last gate has to see them itself."""
-    connector = guarded_connector(allow_loopback=False, resolver=Names())
-    async with aiohttp.ClientSession(connector=connector) as session:
-        with pytest.raises(aiohttp.ClientConnectorError) as raised:
-            await session.post(f"http://{host}:{receiver.port}/")
-    assert isinstance(raised.value.os_error, ForbiddenAddressError)
-    assert receiver.received == []
-
-
-async def test_the_socket_factory_alone_stops_resolved_addresses(
-    receiver: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also if the resolver let one through: the address is checked where it is connected to."""
-    monkeypatch.setattr("dispatcher.channels.guard.GuardedResolver", lambda inner, **_: inner)
-    connector = guarded_connector(allow_loopback=False, resolver=Names("127.0.0.1"))
-    async with aiohttp.ClientSession(connector=connector) as session:
-        with pytest.raises(aiohttp.ClientConnectorError) as raised:
-            await session.post(f"http://hooks.example:{receiver.port}/")
-    assert isinstance(raised.value.os_error, ForbiddenAddressError)
+    dialer = Dialer(Names(), gate(allow_loopback=False), ssl.create_default_context())
+    with pytest.raises(ForbiddenAddressError):
+        await dialer.dial(origin_of(f"http://{host}:{receiver.port}"))
     assert receiver.received == []
 
 

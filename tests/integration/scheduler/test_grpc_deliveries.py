@@ -15,17 +15,14 @@ from tocsin.v1.delivery_service_pb2_grpc import DeliveryServiceStub
 from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 
 from reminders.clock import ManualClock
-from reminders.lifecycle import Reminders
 from reminders.lifecycle.endings import write_ends
-from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
-from reminders.model.ended import ended_of
+from reminders.model.ended import listed
 from reminders.model.endpoint import Address
 from reminders.model.entry import Kind
 from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow, OccurrenceStatus
-from reminders.platform import Limits, Platform
-from scheduler.server import Scheduler
 from scheduler.settings import SchedulerSettings
+from tests.integration.scheduler.support import SHARDS, serving
 
 URL = "https://example.com/hook"
 ENDPOINT = Address(namespace="default", kind="webhook", address=URL).endpoint_id
@@ -62,9 +59,8 @@ class Whole:
             reason="attempts_exhausted",
             attempts=(Attempt(number=1, started_at=now, error_class="http_5xx"),),
             attempt_count=1,
-            ended_at=now,
         )
-        ended = ended_of(row, ended_at=now, kind="webhook", endpoint_id=ENDPOINT)
+        row, ended = listed(row, at=now, kind="webhook", endpoint_id=ENDPOINT)
         assert ended is not None
         await self.store.ended.add([ended])
         await self.store.ledger.write([row], at=now)
@@ -75,7 +71,7 @@ class Whole:
         found: list[datetime] = []
         for minutes in range(10):
             minute = self.clock.now().replace(second=0, microsecond=0)
-            for shard in range(4):
+            for shard in range(SHARDS):
                 states = await self.store.due.slice(
                     minute + timedelta(minutes=minutes), shard, limit=99
                 )
@@ -87,19 +83,9 @@ class Whole:
 @pytest.fixture
 async def whole(clock: ManualClock, settings: SchedulerSettings) -> AsyncIterator[Whole]:
     """A running one."""
-    limits = Limits(shards=4)
-    store = MemoryStore(shards=limits.shards, started_at=clock.now())
-    platform = Platform(
-        store=store,
-        coordination=MemoryCoordination(clock, lookahead=limits.lookahead, margin=limits.margin),
-        clock=clock,
-        limits=limits,
-    )
-    scheduler = Scheduler(Reminders(platform), clock, settings)
-    port = await scheduler.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    store = MemoryStore(shards=SHARDS, started_at=clock.now())
+    async with serving(store, clock, settings) as channel:
         yield Whole(ReminderServiceStub(channel), DeliveryServiceStub(channel), store, clock)
-    await scheduler.stop(timedelta(0))
 
 
 def webhook(request_of: RequestOf) -> calls.CreateReminderRequest:
@@ -139,7 +125,7 @@ async def test_what_failed_is_listed_with_what_was_to_be_sent(
     for filter_ in (
         pb.EndedFilter(reason="other"),
         pb.EndedFilter(status=reminder_pb2.DELIVERY_STATUS_EXPIRED),
-        pb.EndedFilter(endpoint_id="ep_other"),
+        pb.EndedFilter(endpoint_id="ep_" + "a" * 26),
         pb.EndedFilter(namespace="other"),
         pb.EndedFilter(subscriber_id="s"),
     ):
@@ -220,7 +206,7 @@ async def test_an_endpoint_is_disabled_found_and_enabled_with_its_backlog(
     [
         ("GetEndpoint", pb.GetEndpointRequest(), "endpoint_id"),
         ("GetEndpoint", pb.GetEndpointRequest(endpoint_id="a", webhook_url="b"), "endpoint_id"),
-        ("DisableEndpoint", pb.DisableEndpointRequest(endpoint_id="ep_x"), "endpoint_id"),
+        ("DisableEndpoint", pb.DisableEndpointRequest(endpoint_id="ep_" + "x" * 26), "endpoint_id"),
         ("DisableEndpoint", pb.DisableEndpointRequest(webhook_url="x"), "webhook_url"),
         (
             "ListEndedDeliveries",

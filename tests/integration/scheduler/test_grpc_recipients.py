@@ -16,12 +16,9 @@ from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 
 from reminders.clock import ManualClock
 from reminders.errors import StoreUnavailable
-from reminders.lifecycle import Reminders
-from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
-from reminders.platform import Limits, Platform
-from scheduler.server import Scheduler
 from scheduler.settings import SchedulerSettings
+from tests.integration.scheduler.support import SHARDS, serving
 
 if TYPE_CHECKING:
     from tocsin.v1.recipient_service_pb2_grpc import RecipientServiceAsyncStub
@@ -65,20 +62,11 @@ async def whole(clock: ManualClock, settings: SchedulerSettings) -> AsyncIterato
         if name in failing:
             raise StoreUnavailable(operation=name)
 
-    limits = Limits(shards=4)
-    platform = Platform(
-        store=MemoryStore(shards=limits.shards, started_at=clock.now(), hook=point),
-        coordination=MemoryCoordination(clock, lookahead=limits.lookahead, margin=limits.margin),
-        clock=clock,
-        limits=limits,
-    )
-    scheduler = Scheduler(Reminders(platform), clock, settings)
-    port = await scheduler.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+    store = MemoryStore(shards=SHARDS, started_at=clock.now(), hook=point)
+    async with serving(store, clock, settings) as channel:
         yield Whole(
             ReminderServiceStub(channel), RecipientServiceStub(channel), channel, points, failing
         )
-    await scheduler.stop(timedelta(0))
 
 
 def create(user_id: str = "u1", **fields: Any) -> pb.CreateReminderRequest:

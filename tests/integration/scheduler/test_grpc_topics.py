@@ -19,20 +19,17 @@ from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 from tocsin.v1.topic_service_pb2_grpc import TopicServiceStub
 
 from reminders.clock import ManualClock
-from reminders.lifecycle import Reminders
 from reminders.localstack import Endpoints
-from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
 from reminders.model.subscriber import bucket_of
-from reminders.platform import Limits, Platform
 from reminders.ports import Store
 from reminders.signing_secrets import key_of
 from reminders.storage.migrate import migrate
 from reminders.storage.session import connect
 from reminders.storage.settings import StorageSettings
 from reminders.storage.store import CassandraStore
-from scheduler.server import Scheduler
 from scheduler.settings import SchedulerSettings
+from tests.integration.scheduler.support import SHARDS, serving
 
 if TYPE_CHECKING:
     from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceAsyncStub
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 
 Failing = Callable[[Awaitable[object]], Awaitable[Any]]
 
-SHARDS = 4
 URL = "https://hooks.example.com/x"
 
 
@@ -53,26 +49,17 @@ class Service:
     reminders: "ReminderServiceAsyncStub"
 
 
-async def serving(
-    store: Store, clock: ManualClock, settings: SchedulerSettings
-) -> AsyncIterator[Service]:
-    """On a store, for the length of a fixture."""
-    limits = Limits(shards=SHARDS)
-    coordination = MemoryCoordination(clock, lookahead=limits.lookahead, margin=limits.margin)
-    platform = Platform(store=store, coordination=coordination, clock=clock, limits=limits)
-    scheduler = Scheduler(Reminders(platform), clock, settings)
-    port = await scheduler.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield Service(store, TopicServiceStub(channel), ReminderServiceStub(channel))
-    await scheduler.stop(timedelta(0))
+def service_of(store: Store, channel: grpc.aio.Channel) -> Service:
+    """Its clients."""
+    return Service(store, TopicServiceStub(channel), ReminderServiceStub(channel))
 
 
 @pytest.fixture
 async def service(clock: ManualClock, settings: SchedulerSettings) -> AsyncIterator[Service]:
     """In memory."""
     store = MemoryStore(shards=SHARDS, started_at=clock.now())
-    async for found in serving(store, clock, settings):
-        yield found
+    async with serving(store, clock, settings) as channel:
+        yield service_of(store, channel)
 
 
 @pytest.fixture
@@ -88,8 +75,8 @@ async def durable(
     )
     await migrate(storage)
     store = await CassandraStore.connect(storage)
-    async for found in serving(store, clock, settings):
-        yield found
+    async with serving(store, clock, settings) as channel:
+        yield service_of(store, channel)
     await store.close()
     cluster, session = connect(storage, None)
     session.execute(f"DROP KEYSPACE {storage.keyspace}", timeout=60)

@@ -1,45 +1,17 @@
 """The whole service in memory: gRPC, validation and the real use cases, from the caller's side."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import grpc
-import pytest
 from tocsin.v1 import reminder_pb2
 from tocsin.v1 import reminder_service_pb2 as pb
-from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
-
-from reminders.clock import ManualClock
-from reminders.lifecycle import Reminders
-from reminders.memory.coordination import MemoryCoordination
-from reminders.memory.store import MemoryStore
-from reminders.platform import Limits, Platform
-from scheduler.server import Scheduler
-from scheduler.settings import SchedulerSettings
 
 if TYPE_CHECKING:
     from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceAsyncStub as Stub
 
 RequestOf = Callable[..., pb.CreateReminderRequest]
 Failing = Callable[[Awaitable[object]], Awaitable[Any]]
-
-
-@pytest.fixture
-async def whole(clock: ManualClock, settings: SchedulerSettings) -> "AsyncIterator[Stub]":
-    """The client of a service on the in-memory adapters."""
-    limits = Limits(shards=4)
-    platform = Platform(
-        store=MemoryStore(shards=limits.shards, started_at=clock.now()),
-        coordination=MemoryCoordination(clock, lookahead=limits.lookahead, margin=limits.margin),
-        clock=clock,
-        limits=limits,
-    )
-    scheduler = Scheduler(Reminders(platform), clock, settings)
-    port = await scheduler.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield ReminderServiceStub(channel)
-    await scheduler.stop(timedelta(0))
 
 
 async def test_a_reminder_is_stored_as_answered(whole: "Stub", request_of: RequestOf) -> None:

@@ -1,5 +1,6 @@
 """The policies that every request follows."""
 
+import logging
 import socket
 from datetime import timedelta
 
@@ -48,11 +49,16 @@ async def test_lwts_are_not_idempotent_for_the_driver(store: CassandraStore) -> 
     }
 
 
-async def test_nobody_there() -> None:
-    """Start-up gives up after its patience, with the error for it."""
+async def test_nobody_there(caplog: pytest.LogCaptureFixture) -> None:
+    """Start-up gives up after its patience, with the error for it, and without stack traces of the
+    driver's for each try.
+    """
     settings = StorageSettings(hosts=("127.0.0.1:1",), connect_patience=timedelta(milliseconds=300))
     with pytest.raises(StoreUnavailable, match="connect"):
         await CassandraStore.connect(settings)
+    assert not [record for record in caplog.records if record.name.startswith("cassandra")]
+    logging.getLogger("cassandra.cluster").warning("heard again")
+    assert "heard again" in caplog.text
 
 
 async def test_a_closed_store_is_unavailable(shared_settings: StorageSettings) -> None:

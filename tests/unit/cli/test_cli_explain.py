@@ -52,6 +52,19 @@ def test_it_tells_promise_reason_attempts_and_whether_a_replay_is_safe(
         assert text in ran.out
 
 
+def test_a_run_of_occurrences_says_how_many_it_stands_for(
+    scheduler: Any, tocsin: Any, answers: Any
+) -> None:
+    """A pause of a rule every second is one row, not one occurrence."""
+    answer = explanation(answers)
+    answer.occurrences[0].explanation = "did not fire (skipped): the reminder was paused"
+    run = answer.occurrences[0].occurrence
+    run.skipped_count, run.skipped_through_local = 300, "2026-12-01T09:05:00"
+    scheduler.answers["ExplainReminder"] = [answer]
+    ran = tocsin("explain", "rem_1")
+    assert "  300 skipped through 2026-12-01 09:05:00" in ran.out.splitlines()
+
+
 def test_as_json_it_is_the_answer_itself(scheduler: Any, tocsin: Any, answers: Any) -> None:
     """For scripts."""
     scheduler.answers["ExplainReminder"] = [explanation(answers)]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,13 @@ def test_a_bug_is_no_traceback(
         "error: RuntimeError: oops",
         "  a bug, it seems: TOCSIN_TRACEBACK=1 shows where",
     ]
+
+
+def test_a_claim_ahead_of_its_time_is_not_a_negative_lateness(
+    scheduler: Any, answers: Any, tocsin: Callable[..., Any]
+) -> None:
+    """Nothing rings early: it is claimed before and rings at its time."""
+    claimed = answers.claimed(pb.OCCURRENCE_STATUS_COMPLETED)
+    claimed.claim_time.FromDatetime(claimed.fire_time.ToDatetime() - timedelta(milliseconds=16))
+    scheduler.answers["ListOccurrences"] = [calls.ListOccurrencesResponse(occurrences=[claimed])]
+    assert "16 ms before" in tocsin("occurrences", "r1").out

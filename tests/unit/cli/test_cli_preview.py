@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tocsin.v1.reminder_service_pb2 import PreviewOccurrencesRequest
 
-from reminders.cli import requests
+from reminders.cli import requests, values
 from reminders.cli.options import CalendarFlags, PolicyFlags, When
 from reminders.cli.preview import RuleFlags
 from reminders.cli.previewing import read_request
@@ -208,7 +208,7 @@ def by_the_server(rule: RuleFlags, calendar: CalendarFlags) -> PreviewRequest:
         schedule=requests.schedule(when), policies=requests.policies(flags), count=rule.count
     )
     if rule.after:
-        request.after.CopyFrom(requests.instant("--after", rule.after))
+        request.after.CopyFrom(values.instant("--after", rule.after))
     return Validator(allow_loopback_http=False).preview(request, NOW)
 
 

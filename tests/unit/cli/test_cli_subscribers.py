@@ -287,6 +287,28 @@ def test_an_import_puts_each_line_and_keeps_the_secrets(
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+def test_what_is_wrong_with_a_line_is_said_in_one(
+    topics: FakeTopics, tocsin: Tocsin, tmp_path: Path
+) -> None:
+    """Nothing that a line says is passed over: not where it is for, nor bytes that are no text."""
+    log = '"subscriberId": "s", "endpoint": {"log": {}}'
+    wrong = {
+        "[1]": "no subscriber in JSON: not an object",
+        '{"colour": 1}': "no subscriber in JSON: ",
+        f'{{"topicId": "other", {log}}}': "is for 'other', this import for 't'",
+        f'{{"namespace": "other", {log}}}': "is for 'other', this import for 'default'",
+        f'{{"labels": {{"a": "\udcff"}}, {log}}}': "no subscriber in JSON: ",
+    }
+    file = tmp_path / "in.jsonl"
+    right = f'{{"topicId": "t", "namespace": "default", {log}}}'
+    file.write_text("\n".join([*wrong, right]), encoding="utf-8", errors="surrogateescape")
+    result = tocsin("subscriber", "import", "t", str(file))
+    assert result.out == f"1 put (0 were there before), {len(wrong)} refused\n"
+    said = [line for line in result.err.splitlines() if line.startswith("line")]
+    assert len(said) == len(wrong)
+    assert all(part in line for part, line in zip(wrong.values(), said, strict=True))
+
+
 def test_a_secret_that_nobody_would_keep_is_not_made(
     topics: FakeTopics, tocsin: Tocsin, tmp_path: Path
 ) -> None:

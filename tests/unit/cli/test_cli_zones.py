@@ -32,7 +32,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         world.clock.move_to(max(at, world.now))
 
     @asynccontextmanager
-    async def connected(_: Settings) -> AsyncIterator[Platform]:
+    async def connected(_: Settings, **_how: object) -> AsyncIterator[Platform]:
         yield world.platform
 
     monkeypatch.setattr(world.clock, "sleep_until", jump)
@@ -165,7 +165,7 @@ def test_a_server_that_stays_away_ends_it_and_it_says_what_holds(
     world.on_point = away
     result = tocsin("zones", "recompute", "--apply")
     assert result.code == 1
-    assert "store unavailable" in result.err
+    assert "Cassandra does not answer" in result.err
     assert "the same command goes on from here, once the servers answer" in result.err
     assert "nothing was changed" in tocsin("zones", "recompute").err
 

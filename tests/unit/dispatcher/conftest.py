@@ -253,7 +253,7 @@ class World:
             job_id="1-1",
             raw=encode(entry),
             recheck=recheck,
-            claimed_at=AT,
+            claimed_at=max(AT, entry.key.ring_at),  # never before its time, by the reference
             deliveries=deliveries,
         )
 

@@ -144,6 +144,12 @@ REFUSED = [
     "https://[fe80::1%25eth0]/",
     "https://[v1.a]/",
     "https://[::1",
+    "https://[2606:4700:4700::1111]x/",
+    "https://[2606:4700:4700::1111]x:443/",
+    "https://[2606:4700:4700::1111].example.com/",
+    "https://[2606:4700:4700::1111]127.0.0.1/",
+    "https://x[2606:4700:4700::1111]/",
+    "https://[2606:4700:4700::1111][::1]/",
     "https://example.com/" + "a" * 2048,
 ]
 
@@ -164,8 +170,21 @@ def test_development_allows_loopback_urls(url: str) -> None:
     assert url_problem(url, allow_loopback_http=False)
 
 
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "javascript:alert(1)", "gopher://x/"])
+def test_another_scheme_is_what_is_named(url: str) -> None:
+    """Whatever else such a URL lacks."""
+    assert url_problem(url, allow_loopback_http=True) == "the scheme must be https"
+
+
 @pytest.mark.parametrize(
-    "url", ["http://example.com/", "http://10.0.0.1/", "http://127.1/", "https://10.0.0.1/"]
+    "url",
+    [
+        "http://example.com/",
+        "http://10.0.0.1/",
+        "http://127.1/",
+        "https://10.0.0.1/",
+        "http://[::1]x/",
+    ],
 )
 def test_development_allows_no_other_plain_http(url: str) -> None:
     """The exception is about loopback."""

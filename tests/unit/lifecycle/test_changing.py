@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -16,9 +15,10 @@ from reminders.errors import (
     VersionMismatch,
 )
 from reminders.model.definition import After, At
-from reminders.model.entry import Fate, Kind
+from reminders.model.entry import Fate
 from reminders.model.record import Status
 from reminders.ports import ClaimAnswer
+from tests.unit.lifecycle.support import only, open_kinds
 from tests.unit.lifecycle.world import (
     DAY,
     HOUR,
@@ -31,21 +31,6 @@ from tests.unit.lifecycle.world import (
 
 SOON = At(instant=NOON + 10 * SECOND)
 LATER = At(instant=NOON + 20 * SECOND)
-
-
-async def only(world: World, reminder_id: str) -> Any:
-    """The one live entry."""
-    (entry,) = (await world.stored(reminder_id)).current
-    return entry
-
-
-async def open_kinds(world: World, reminder_id: str) -> list[tuple[Kind, int]]:
-    """What would still ring, with its version."""
-    return [
-        (state.entry.kind, state.entry.version)
-        for state in await world.entries(reminder_id)
-        if state.handled_at is None and state.fate is not Fate.VOID
-    ]
 
 
 # --- cancel ---

@@ -6,19 +6,17 @@ record does not stay `changing` once the finish entry has rung.
 """
 
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from reminders.errors import TocsinError
-from reminders.model.definition import At, LocalTime, Policies, Schedule
+from reminders.model.definition import At, LocalTime, Policies
 from reminders.model.entry import DueEntry
 from reminders.model.record import Status
 from reminders.recurrence import Overlap
 from tests.unit.lifecycle.model_scanner import ModelScanner
+from tests.unit.lifecycle.support import Case, tolerant
 from tests.unit.lifecycle.world import (
     HOUR,
     MINUTE,
@@ -36,15 +34,6 @@ NEAR = At(instant=NOON + 5 * SECOND)
 FAR = At(instant=NOON + 10 * MINUTE)
 RULE = every("FREQ=MINUTELY;INTERVAL=2;COUNT=2")
 TWICE = LocalTime(date="2026-10-25", time="02:30", zone="Europe/Paris")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A reminder and what was done about it before the change."""
-
-    schedule: Schedule
-    claimed: bool = False
-    delivered: bool = False
 
 
 CASES = {
@@ -110,11 +99,11 @@ async def test_a_change_that_dies_at_any_step_keeps_the_promise(
     step = 0
     while True:
         world, scanner, reminder_id, old = await prepare(CASES[case])
-        died = await world.dies_at(step, _tolerant(CHANGES[change](world, reminder_id)))
+        died = await world.dies_at(step, tolerant(CHANGES[change](world, reminder_id)))
         if finisher == "get":
             await world.reminders.get("ns", reminder_id)
         elif finisher == "repeat":
-            await _tolerant(CHANGES[change](world, reminder_id))
+            await tolerant(CHANGES[change](world, reminder_id))
         await live_through(world, scanner)
         await check(world, reminder_id, old, (step, world.points))
         if not died:
@@ -134,7 +123,7 @@ async def test_a_change_whose_finisher_dies_as_well_keeps_the_promise(
         second = 0
         while True:
             world, scanner, reminder_id, old = await prepare(CASES[case])
-            died = await world.dies_at(first, _tolerant(CHANGES[change](world, reminder_id)))
+            died = await world.dies_at(first, tolerant(CHANGES[change](world, reminder_id)))
             again = died and await world.dies_at(
                 second, world.reminders.changes.finish(reminder_id)
             )
@@ -158,8 +147,8 @@ async def test_a_change_that_a_server_fails_at_any_step_keeps_the_promise(
     step = 0
     while True:
         world, scanner, reminder_id, old = await prepare(CASES[case])
-        failed = await world.unavailable_at(step, _tolerant(CHANGES[change](world, reminder_id)))
-        await _tolerant(CHANGES[change](world, reminder_id))
+        failed = await world.unavailable_at(step, tolerant(CHANGES[change](world, reminder_id)))
+        await tolerant(CHANGES[change](world, reminder_id))
         await live_through(world, scanner)
         await check(world, reminder_id, old, step)
         if not failed:
@@ -180,7 +169,7 @@ async def test_redis_losing_everything_after_a_death_keeps_the_promise(
     step = 0
     while True:
         world, scanner, reminder_id, old = await prepare(CASES[case])
-        died = await world.dies_at(step, _tolerant(CHANGES[change](world, reminder_id)))
+        died = await world.dies_at(step, tolerant(CHANGES[change](world, reminder_id)))
         if dispatched:
             await world.dispatch()
         world.coordination.lose_everything()
@@ -202,7 +191,7 @@ async def test_who_finds_the_new_entries_written_does_not_doubt_the_old_time(cas
     """
     world, scanner, reminder_id, old = await prepare(CASES[case])
     step = next(i for i, point in enumerate(await _points("reschedule", case)) if "end" in point)
-    await world.dies_at(step, _tolerant(CHANGES["reschedule"](world, reminder_id)))
+    await world.dies_at(step, tolerant(CHANGES["reschedule"](world, reminder_id)))
     world.coordination.lose_everything()
     scanner.heap.clear()
     world.clock.move_to(NOON + 40 * SECOND)
@@ -243,7 +232,7 @@ async def test_a_change_never_stays_in_progress_after_its_finish_entry_rang() ->
     step = next(
         i for i, point in enumerate(await _points("cancel", "far")) if point == "records.begin.done"
     )
-    await world.dies_at(step, _tolerant(world.cancel(reminder_id)))
+    await world.dies_at(step, tolerant(world.cancel(reminder_id)))
     assert (await world.stored(reminder_id)).change is not None
     world.clock.move_to(NOON + MINUTE)
     await scanner.everything()
@@ -260,7 +249,7 @@ async def test_of_a_time_that_rings_twice_each_is_answered_for(world: World) -> 
         reminder_id = await world.create(TWICE, policies=Policies(overlap=Overlap.BOTH))
         first, second = (await world.stored(reminder_id)).current
         await world.claim(first)
-        died = await world.dies_at(step, _tolerant(world.cancel(reminder_id)))
+        died = await world.dies_at(step, tolerant(world.cancel(reminder_id)))
         changed = await world.cancel(reminder_id)
         assert [answer.was_fired for answer in changed.answers] == [True, False]
         scanner = ModelScanner(world, reminder_id)
@@ -279,9 +268,3 @@ async def _points(change: str, case: str) -> list[str]:
     before = len(world.points)
     await CHANGES[change](world, reminder_id)
     return world.points[before:]
-
-
-async def _tolerant(call: Awaitable[Any]) -> None:
-    """A refusal is an answer, too."""
-    with suppress(TocsinError):
-        await call

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -12,6 +11,7 @@ from reminders.model.definition import After, At
 from reminders.model.entry import Fate, Kind
 from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.ports import ClaimAnswer
+from tests.unit.lifecycle.support import only
 from tests.unit.lifecycle.world import (
     HOUR,
     MINUTE,
@@ -24,21 +24,6 @@ from tests.unit.lifecycle.world import (
 
 SOON = At(instant=NOON + 10 * SECOND)
 LATER = At(instant=NOON + 20 * SECOND)
-
-
-async def only(world: World, reminder_id: str) -> Any:
-    """The one live entry."""
-    (entry,) = (await world.stored(reminder_id)).current
-    return entry
-
-
-async def open_kinds(world: World, reminder_id: str) -> list[tuple[Kind, int]]:
-    """What would still ring, with its version."""
-    return [
-        (state.entry.kind, state.entry.version)
-        for state in await world.entries(reminder_id)
-        if state.handled_at is None and state.fate is not Fate.VOID
-    ]
 
 
 # --- doubt ---

@@ -1,12 +1,11 @@
 """Changes of rules, and of one-shots that ring twice: an answer for each occurrence."""
 
-from typing import Any
-
 from reminders.model.definition import At, LocalTime, Policies
 from reminders.model.entry import Fate, Kind
 from reminders.model.record import Status
 from reminders.ports import ClaimAnswer
 from reminders.recurrence import Overlap
+from tests.unit.lifecycle.support import only, open_kinds
 from tests.unit.lifecycle.world import (
     DAY,
     HOUR,
@@ -20,21 +19,6 @@ from tests.unit.lifecycle.world import (
 
 SOON = At(instant=NOON + 10 * SECOND)
 LATER = At(instant=NOON + 20 * SECOND)
-
-
-async def only(world: World, reminder_id: str) -> Any:
-    """The one live entry."""
-    (entry,) = (await world.stored(reminder_id)).current
-    return entry
-
-
-async def open_kinds(world: World, reminder_id: str) -> list[tuple[Kind, int]]:
-    """What would still ring, with its version."""
-    return [
-        (state.entry.kind, state.entry.version)
-        for state in await world.entries(reminder_id)
-        if state.handled_at is None and state.fate is not Fate.VOID
-    ]
 
 
 async def test_a_rule_with_one_claimed_and_one_ahead_answers_for_each(world: World) -> None:

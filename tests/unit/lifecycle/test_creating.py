@@ -1,7 +1,6 @@
 """Create: durable when it answers, once for each key, and planned as promised."""
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 import pytest
 
@@ -11,36 +10,16 @@ from reminders.model.definition import After, At, LocalTime, Policies
 from reminders.model.record import Status
 from reminders.ports import ClaimAnswer
 from reminders.recurrence import Gap, Overlap
+from tests.unit.lifecycle.support import create_one, hints, request
 from tests.unit.lifecycle.world import (
     DAY,
     HOUR,
     NOON,
     SECOND,
     World,
-    behind_the_scenes,
     created,
-    definition,
     every,
 )
-
-
-def request(**changes: Any) -> CreateRequest:
-    """As the edge makes it."""
-    keys = {name: changes.pop(name) for name in ("request_id", "validate_only") if name in changes}
-    return CreateRequest(namespace="ns", definition=definition(**changes), **keys)
-
-
-async def create_one(world: World, one: CreateRequest) -> Created:
-    """Or what it failed with."""
-    (result,) = await world.reminders.create([one])
-    return created(result)
-
-
-async def hints(world: World) -> list[str]:
-    """What was announced."""
-    with behind_the_scenes():
-        heard = await world.coordination.hints.tail({0: "0-0"}, wait=timedelta(0))
-    return [name for found in heard.values() for name, _, _ in found]
 
 
 async def test_a_created_reminder_is_in_all_tables_when_it_is_answered(world: World) -> None:

@@ -2,17 +2,17 @@
 
 import asyncio
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
 
 from reminders.errors import InvalidRequest, KeyConflict, Violation
-from reminders.lifecycle import Created, CreateRequest
+from reminders.lifecycle import CreateRequest
 from reminders.model.definition import After, At
 from reminders.model.entry import Fate
 from reminders.model.record import Status
 from reminders.ports import ClaimAnswer
+from tests.unit.lifecycle.support import create_one, request
 from tests.unit.lifecycle.world import (
     HOUR,
     MINUTE,
@@ -22,29 +22,9 @@ from tests.unit.lifecycle.world import (
     World,
     behind_the_scenes,
     created,
-    definition,
     every,
     running,
 )
-
-
-def request(**changes: Any) -> CreateRequest:
-    """As the edge makes it."""
-    keys = {name: changes.pop(name) for name in ("request_id", "validate_only") if name in changes}
-    return CreateRequest(namespace="ns", definition=definition(**changes), **keys)
-
-
-async def create_one(world: World, one: CreateRequest) -> Created:
-    """Or what it failed with."""
-    (result,) = await world.reminders.create([one])
-    return created(result)
-
-
-async def hints(world: World) -> list[str]:
-    """What was announced."""
-    with behind_the_scenes():
-        heard = await world.coordination.hints.tail({0: "0-0"}, wait=timedelta(0))
-    return [name for found in heard.values() for name, _, _ in found]
 
 
 @pytest.mark.parametrize("key", ["dedup_key", "request_id"])

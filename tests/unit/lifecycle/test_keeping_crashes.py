@@ -6,32 +6,21 @@ one that was silenced does not, and what a resume passes over is in the ledger a
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from reminders.errors import TocsinError
-from reminders.model.definition import At, Schedule
+from reminders.model.definition import At
 from reminders.model.record import Status
 from tests.unit.lifecycle.model_scanner import ModelScanner
+from tests.unit.lifecycle.support import Case, tolerant
 from tests.unit.lifecycle.world import MINUTE, NOON, SECOND, World, every
 
 DUE = At(instant=NOON)
 NEAR = At(instant=NOON + 5 * SECOND)
 FAR = At(instant=NOON + 10 * MINUTE)
 RULE = every("FREQ=MINUTELY;INTERVAL=2;COUNT=2")
-
-
-@dataclass(frozen=True)
-class Case:
-    """A reminder and what was done about it before the change."""
-
-    schedule: Schedule
-    claimed: bool = False
-    delivered: bool = False
 
 
 CASES = {
@@ -70,12 +59,6 @@ async def live_through(world: World, scanner: ModelScanner) -> None:
         world.clock.move_to(max(world.now, NOON + seconds * SECOND))
         await scanner.everything()
         await scanner.read()
-
-
-async def tolerant(call: Awaitable[Any]) -> None:
-    """A refusal is an answer, too."""
-    with suppress(TocsinError):
-        await call
 
 
 def rung(world: World) -> Counter[str]:

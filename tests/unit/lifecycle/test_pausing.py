@@ -16,16 +16,11 @@ from reminders.model.ledger import LedgerRow, OccurrenceStatus
 from reminders.model.record import Status
 from reminders.ports import ClaimAnswer
 from reminders.recurrence import Overlap, Series
+from tests.unit.lifecycle.support import only
 from tests.unit.lifecycle.world import DAY, HOUR, MINUTE, NOON, SECOND, World, every
 
 SOON = At(instant=NOON + 10 * SECOND)
 HOURLY = every("FREQ=HOURLY")
-
-
-async def only(world: World, reminder_id: str) -> Any:
-    """The one live entry."""
-    (entry,) = (await world.stored(reminder_id)).current
-    return entry
 
 
 async def ahead(world: World, reminder_id: str) -> list[datetime]:

@@ -16,8 +16,9 @@ from reminders.errors import (
     SubscriberNotFound,
     TocsinError,
 )
+from reminders.lifecycle.subscriber_puts import Asked, Put
 from reminders.lifecycle.subscriber_secrets import OVERLAP, REPEATED
-from reminders.lifecycle.subscribing import LOOKED_AT, Asked, Put, Rotated, Subscribing
+from reminders.lifecycle.subscribing import LOOKED_AT, Rotated, Subscribing
 from reminders.model.definition import Channel, Log, Webhook
 from reminders.model.subscriber import Subscriber, bucket_of
 from reminders.signing_secrets import SecretText, key_of, new_secret

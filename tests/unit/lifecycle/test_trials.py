@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reminders.errors import KeyConflict, SubscriberNotFound
-from reminders.lifecycle.subscribing import Asked
+from reminders.lifecycle.subscriber_puts import Asked
 from reminders.lifecycle.trials import Trial, Tried
 from reminders.model.codec import decode_body
 from reminders.model.definition import Channel, Webhook

@@ -1,20 +1,18 @@
-"""The domain on memory adapters, with time moved by hand, faults at every step, and a dispatcher
-that only remembers what rang.
+"""The domain on memory adapters, with time moved by hand, faults at every step (`faults`), and a
+dispatcher that only remembers what rang.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from reminders.clock import ManualClock
-from reminders.errors import CoordinationUnavailable, StoreUnavailable, TocsinError
+from reminders.errors import TocsinError
 from reminders.lifecycle import Call, Created, CreateRequest, Reminders
 from reminders.memory.coordination import MemoryCoordination
 from reminders.memory.store import MemoryStore
@@ -32,21 +30,28 @@ from reminders.model.ledger import DeliveryStatus, LedgerRow
 from reminders.model.record import Stored
 from reminders.platform import Limits, Platform
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer
+from tests.unit.lifecycle.faults import Crash, Faults, behind_the_scenes
+
+__all__ = [
+    "DAY",
+    "HOUR",
+    "MINUTE",
+    "NOON",
+    "SECOND",
+    "Crash",
+    "World",
+    "behind_the_scenes",
+    "created",
+    "definition",
+    "every",
+    "running",
+]
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-
-_behind_the_scenes: ContextVar[bool] = ContextVar("behind_the_scenes", default=False)
-
-
-class Crash(BaseException):
-    """The process died here."""
-
-
-Point = Callable[[str], Awaitable[None]]
 
 
 def definition(schedule: Schedule | None = None, **changes: Any) -> Definition:
@@ -66,7 +71,7 @@ def every(rule: str, **changes: Any) -> Recurring:
     return Recurring(rrule=rule, start_local=start, zone=zone, **changes)
 
 
-class World:
+class World(Faults):
     """One keyspace, one Redis, and whatever runs on them."""
 
     def __init__(
@@ -77,18 +82,16 @@ class World:
         lease_life: timedelta = 3 * SECOND,
         claim_ahead: timedelta = timedelta(0),
     ) -> None:
+        super().__init__()
         self.clock = ManualClock(start)
         self.limits = Limits(shards=shards, lease_life=lease_life, claim_ahead=claim_ahead)
-        self.on_point: Point | None = None
-        self.points: list[str] = []
-        """Where the code under test has been."""
-        self.store = MemoryStore(shards=shards, started_at=start, hook=self._pass)
+        self.store = MemoryStore(shards=shards, started_at=start, hook=self.passing)
         self.coordination = MemoryCoordination(
             self.clock,
             lookahead=self.limits.lookahead,
             margin=self.limits.margin,
             lease_life=self.limits.lease_life,
-            on_point=self._pass,
+            on_point=self.passing,
         )
         self.platform = Platform(
             store=self.store,
@@ -110,13 +113,6 @@ class World:
             await world.take_lease(shard)
         world.clock.move_to(start)
         return world
-
-    async def _pass(self, point: str) -> None:
-        if _behind_the_scenes.get():
-            return
-        self.points.append(point)
-        if self.on_point is not None:
-            await self.on_point(point)
 
     @property
     def now(self) -> datetime:
@@ -274,58 +270,6 @@ class World:
         while True:
             await self.dispatch()
             await self.clock.sleep_until(self.now + timedelta(milliseconds=100))
-
-    # --- faults ----------------------------------------------------------------------------------
-
-    async def dies_at(self, step: int, work: Coroutine[Any, Any, Any]) -> bool:
-        """Whether the work died at its step-th point (from 0); else it had fewer."""
-        return await self._fails_at(step, work, lambda _: Crash(), (Crash,))
-
-    async def unavailable_at(self, step: int, work: Coroutine[Any, Any, Any]) -> bool:
-        """As `dies_at`, but the server did not answer there: the work may try to go on."""
-
-        def error(point: str) -> BaseException:
-            redis = point.rpartition(".")[2] in ("before", "after")
-            return (CoordinationUnavailable if redis else StoreUnavailable)(operation=point)
-
-        return await self._fails_at(step, work, error, (TocsinError,))
-
-    async def _fails_at(
-        self,
-        step: int,
-        work: Coroutine[Any, Any, Any],
-        error: Callable[[str], BaseException],
-        expected: tuple[type[BaseException], ...],
-    ) -> bool:
-        passed = 0
-        failed = False
-
-        async def point(name: str) -> None:
-            nonlocal passed, failed
-            passed += 1
-            if passed == step + 1:
-                failed = True
-                raise error(name)
-
-        self.on_point = point
-        try:
-            await work
-        except expected:
-            pass
-        finally:
-            self.on_point = None
-        return failed
-
-
-@dataclass
-class behind_the_scenes:  # noqa: N801 - reads as a statement
-    """What the test does itself passes no points."""
-
-    def __enter__(self) -> None:
-        self._token = _behind_the_scenes.set(True)
-
-    def __exit__(self, *_: object) -> None:
-        _behind_the_scenes.reset(self._token)
 
 
 def created(result: Created | TocsinError) -> Created:

@@ -1,4 +1,4 @@
-"""Scanners that run in a world, with or without the rest."""
+"""Scanners that run in a world, with or without the rest, and what came of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
@@ -8,7 +8,8 @@ from typing import Any
 
 from expander.expansion import Expansion
 from expander.service import Expander
-from reminders.model.entry import DueEntry, EntryState
+from reminders.model.entry import DueEntry, EntryState, Kind
+from reminders.model.ledger import OccurrenceStatus
 from reminders.ports import ClaimAnswer, Copy
 from scanner.lead import Lead
 from scanner.metrics import Metrics
@@ -109,3 +110,31 @@ async def copy_of(world: World, entry: DueEntry) -> Copy:
     state = await world.state(entry)
     assert isinstance(state, EntryState)
     return Copy(state=state, read_at=world.now)
+
+
+async def occurrence_states(world: World, reminder_id: str) -> list[EntryState]:
+    """Without the entries that look after changes."""
+    return [s for s in await world.entries(reminder_id) if s.entry.kind is Kind.OCCURRENCE]
+
+
+async def reasons(world: World, reminder_id: str) -> dict[str, str]:
+    """Why occurrences did not ring, by their local time."""
+    rows = await world.ledger(reminder_id)
+    return {
+        row.occurrence.occurrence_id.partition("T")[2]: row.reason
+        for row in rows
+        if row.ended is OccurrenceStatus.SKIPPED
+    }
+
+
+async def put_unwatched(world: World, entry: DueEntry) -> None:
+    """On disk, with nobody told."""
+    with behind_the_scenes():
+        await world.store.due.put([entry], stamp=1)
+
+
+def rang_at(world: World, reminder_id: str) -> list[object]:
+    """When a one-shot rang."""
+    return [
+        at for name, times in world.rung.items() for at in times if name.startswith(reminder_id)
+    ]

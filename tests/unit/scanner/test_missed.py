@@ -1,8 +1,6 @@
 """After downtime: which missed occurrences of a rule ring, and how it goes on."""
 
 from reminders.model.definition import After, CatchUp, Policies
-from reminders.model.entry import DueEntry, EntryState, Kind
-from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import Status
 from tests.unit.lifecycle.world import (
     DAY,
@@ -11,31 +9,13 @@ from tests.unit.lifecycle.world import (
     NOON,
     SECOND,
     World,
-    behind_the_scenes,
     every,
 )
-from tests.unit.scanner.harness import at_work, scanner_of
-
-
-async def occurrence_states(world: World, reminder_id: str) -> list[EntryState]:
-    """Without the entries that look after changes."""
-    return [s for s in await world.entries(reminder_id) if s.entry.kind is Kind.OCCURRENCE]
-
-
-async def reasons(world: World, reminder_id: str) -> dict[str, str]:
-    """Why occurrences did not ring, by their local time."""
-    rows = await world.ledger(reminder_id)
-    return {
-        row.occurrence.occurrence_id.partition("T")[2]: row.reason
-        for row in rows
-        if row.ended is OccurrenceStatus.SKIPPED
-    }
-
-
-async def put_unwatched(world: World, entry: DueEntry) -> None:
-    """On disk, with nobody told."""
-    with behind_the_scenes():
-        await world.store.due.put([entry], stamp=1)
+from tests.unit.scanner.harness import (
+    at_work,
+    reasons,
+    scanner_of,
+)
 
 
 async def test_after_downtime_the_latest_missed_occurrence_rings_and_the_rule_goes_on(

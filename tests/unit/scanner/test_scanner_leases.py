@@ -16,17 +16,10 @@ from tests.unit.lifecycle.world import (
     World,
     behind_the_scenes,
 )
-from tests.unit.scanner.harness import at_work, die, scanner_of
+from tests.unit.scanner.harness import at_work, die, rang_at, scanner_of
 
 DISPATCH = timedelta(milliseconds=100)
 """How often the dispatcher looks."""
-
-
-def rang_at(world: World, reminder_id: str) -> list[object]:
-    """When a one-shot rang."""
-    return [
-        at for name, times in world.rung.items() for at in times if name.startswith(reminder_id)
-    ]
 
 
 async def test_another_takes_over_from_one_that_fell_silent(world: World) -> None:

@@ -17,17 +17,10 @@ from tests.unit.lifecycle.world import (
     behind_the_scenes,
     every,
 )
-from tests.unit.scanner.harness import Claimed, at_work, scanner_of
+from tests.unit.scanner.harness import Claimed, at_work, rang_at, scanner_of
 
 DISPATCH = timedelta(milliseconds=100)
 """How often the dispatcher looks."""
-
-
-def rang_at(world: World, reminder_id: str) -> list[object]:
-    """When a one-shot rang."""
-    return [
-        at for name, times in world.rung.items() for at in times if name.startswith(reminder_id)
-    ]
 
 
 async def test_it_rings_at_its_time_whenever_it_was_created(world: World) -> None:

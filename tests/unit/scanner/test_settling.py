@@ -11,7 +11,7 @@ from expander.service import Expander
 from reminders.buckets import DUE_LIFE, TRUSTED_LIFE, shard_of
 from reminders.errors import StoreUnavailable
 from reminders.model.definition import At
-from reminders.model.entry import DueEntry, EntryState, Kind
+from reminders.model.entry import DueEntry, Kind
 from reminders.model.ledger import OccurrenceStatus
 from reminders.model.record import NewReminder, Record, Status
 from reminders.ports import ClaimAnswer
@@ -26,28 +26,14 @@ from tests.unit.lifecycle.world import (
     definition,
     every,
 )
-from tests.unit.scanner.harness import Claimed, at_work, die, scanner_of
-
-
-async def occurrence_states(world: World, reminder_id: str) -> list[EntryState]:
-    """Without the entries that look after changes."""
-    return [s for s in await world.entries(reminder_id) if s.entry.kind is Kind.OCCURRENCE]
-
-
-async def reasons(world: World, reminder_id: str) -> dict[str, str]:
-    """Why occurrences did not ring, by their local time."""
-    rows = await world.ledger(reminder_id)
-    return {
-        row.occurrence.occurrence_id.partition("T")[2]: row.reason
-        for row in rows
-        if row.ended is OccurrenceStatus.SKIPPED
-    }
-
-
-async def put_unwatched(world: World, entry: DueEntry) -> None:
-    """On disk, with nobody told."""
-    with behind_the_scenes():
-        await world.store.due.put([entry], stamp=1)
+from tests.unit.scanner.harness import (
+    Claimed,
+    at_work,
+    die,
+    occurrence_states,
+    put_unwatched,
+    scanner_of,
+)
 
 
 async def without_record(world: World, name: str, at: datetime) -> DueEntry:

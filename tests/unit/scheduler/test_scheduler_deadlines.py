@@ -9,6 +9,7 @@ import pytest
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 from opentelemetry.metrics import NoOpMeter
 
+from reminders.errors import NotFound, StoreUnavailable
 from scheduler.calls import Calls
 
 SHORT = timedelta(milliseconds=20)
@@ -117,3 +118,26 @@ async def test_a_time_out_of_somebody_else_is_no_outage() -> None:
     with pytest.raises(Aborted):
         await Calls(NoOpMeter("t"), limit=LONG).wrap("GetReminder", buggy)(object(), caller)  # type: ignore[arg-type]
     assert caller.status.code == code_pb2.INTERNAL
+
+
+class Gone(Caller):
+    """Its call has ended meanwhile: gRPC can't tell it anything."""
+
+    async def abort(self, code: grpc.StatusCode, message: str, details: Any = ()) -> None:
+        """As `context.abort` then."""
+        del code, message, details
+        raise grpc.aio.InternalError("Failed execute_batch")
+
+
+@pytest.mark.parametrize("left_s", [0.0, None])
+@pytest.mark.parametrize("failure", [StoreUnavailable(operation="t"), NotFound(), TimeoutError()])
+async def test_nobody_to_tell_is_no_failure_of_ours(
+    left_s: float | None, failure: Exception
+) -> None:
+    """Else each caller that gives up at a bad moment would be two errors in the log."""
+
+    async def fails(request: object, context: Any) -> None:
+        raise failure
+
+    with pytest.raises(asyncio.CancelledError):
+        await Calls(NoOpMeter("t"), limit=LONG).wrap("GetReminder", fails)(object(), Gone(left_s))  # type: ignore[arg-type]

@@ -147,9 +147,52 @@ async def test_a_lingering_row_waits_for_company_and_a_full_batch_for_nobody(
     await alone
 
 
+async def test_a_paced_writer_holds_up_nobody_who_comes_alone(sender: Sender) -> None:
+    """One row after the other goes at once."""
+    writer = GroupWriter(sender, patience_s=3600, pace_s=3600)
+    for row in mutations(3):
+        caller = start(writer, [row])
+        await settle()
+        sender.answer()
+        await caller
+    assert [len(group) for group in sender.sent] == [1, 1, 1]
+
+
+async def test_a_paced_writer_lets_rows_gather_behind_a_batch_of_several(sender: Sender) -> None:
+    """A landing does not hurry them; what fills a batch does, and what is left waits on."""
+    writer = GroupWriter(sender, patience_s=3600, pace_s=3600)
+    full = writing.MAX_ITEMS
+    rows = mutations(full + 3)
+    callers = [start(writer, [row]) for row in rows[:2]]
+    await settle()
+    callers.append(start(writer, [rows[2]]))
+    sender.answer()
+    await settle()
+    assert sender.sent == [rows[:2]]
+    callers += [start(writer, [row]) for row in rows[3:]]
+    await settle()
+    assert sender.sent == [rows[:2], rows[2 : full + 2]]
+    for caller in callers:
+        caller.cancel()
+
+
+async def test_what_gathers_at_a_pace_is_sent_in_time(sender: Sender) -> None:
+    """Also where nobody else comes."""
+    writer = GroupWriter(sender, patience_s=3600, pace_s=0.001)
+    first, second = mutations(2), mutations(1, size=99)
+    callers = [start(writer, first)]
+    await settle()
+    callers.append(start(writer, second))
+    while len(sender.sent) == 1:  # noqa: ASYNC110 - a real timer, of a millisecond
+        await asyncio.sleep(0)
+    assert sender.sent == [first, second]
+    sender.answer_all()
+    await asyncio.gather(*callers)
+
+
 async def test_batches_are_bounded_in_items_and_bytes(sender: Sender, writer: GroupWriter) -> None:
-    """Thirty-two items or 32 KiB, whichever comes first; a larger item goes alone."""
-    rows = [*mutations(50), *mutations(9, size=8_000), *mutations(2, size=40_000)]
+    """Thirty-two items or 44 KiB, whichever comes first; a larger item goes alone."""
+    rows = [*mutations(50), *mutations(9, size=8_000), *mutations(2, size=48_000)]
     caller = start(writer, rows)
     for _ in range(10):
         await settle()
@@ -158,7 +201,7 @@ async def test_batches_are_bounded_in_items_and_bytes(sender: Sender, writer: Gr
     assert [row for group in sender.sent for row in group] == rows
     for group in sender.sent:
         assert len(group) <= 32
-        assert len(group) == 1 or sum(row.size for row in group) <= 32 * 1024
+        assert len(group) == 1 or sum(row.size for row in group) <= 44 * 1024
     assert len(sender.sent[0]) == 32
 
 

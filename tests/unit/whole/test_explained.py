@@ -123,8 +123,28 @@ async def test_whether_a_replay_is_safe(
     one = await only(world, name)
     (delivery,) = one.deliveries
     assert delivery.replay is safety
-    assert delivery.following.owner == "nobody"
+    owner = "nobody" if safety is Replay.ACKNOWLEDGED else "caller"
+    assert delivery.following.owner == one.following.owner == owner
     assert said in one.why
+
+
+async def test_a_loss_is_the_callers_and_hides_nothing_that_happens_by_itself(
+    world: World,
+) -> None:
+    """Of the reminder as a whole the next ring comes first; what was cancelled is nobody's."""
+    name = await world.create(every("FREQ=MINUTELY;INTERVAL=10"))
+    async with everything(world) as receiver:
+        receiver.answer = lambda _sent: GONE
+        await run(world, 11 * MINUTE)
+    answer = await explain(world, name)
+    by_status = {one.view.status: one for one in answer.occurrences}
+    assert by_status[OccurrenceStatus.FAILED].following.owner == "caller"
+    assert "replays it" in by_status[OccurrenceStatus.FAILED].following.what
+    assert answer.following == by_status[OccurrenceStatus.PLANNED].following
+    await world.cancel(name)
+    answer = await explain(world, name)
+    owners = {one.following.owner for one in answer.occurrences}
+    assert owners | {answer.following.owner} == {"nobody"}
 
 
 async def test_why_missed_occurrences_did_not_fire(world: World) -> None:

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from dispatcher.channels.port import Outcome, Result
-from reminders.lifecycle.subscribing import Asked
+from reminders.lifecycle.subscriber_puts import Asked
 from reminders.lifecycle.trials import Trial
 from reminders.model.definition import Channel, Log
 from reminders.model.ledger import DeliveryStatus
