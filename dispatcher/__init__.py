@@ -77,6 +77,7 @@ pages, and one that counts; pages are turned by whatever dispatcher gets them (`
 `insistence`    a step that is repeated until store and Redis answer.
 `configured`    the channels and the operator's events that the settings name.
 `channels`      the ways out; `channels.port` has the five outcomes of an attempt.
+`http1`         the client that posts webhooks.
 
 Start reading at `leg`. Nobody imports this package but its own `__main__` and the command line.
 """

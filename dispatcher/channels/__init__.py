@@ -1,7 +1,8 @@
 """The ways to a receiver.
 
 `port`      start here: what a channel is, and the five outcomes.
-`webhook`   an HTTP POST; `guard` keeps it away from private networks, `signing` signs it.
+`webhook`   an HTTP POST by `dispatcher.http1`; `guard` keeps it away from private networks,
+            `signing` signs it.
 `email`     SMTP, over the connections of `smtp`.
 `sms`       by `twilio`, or by any API that takes JSON (`sms_http`).
 `push`      by `fcm` (HTTP v1) or `apns` (HTTP/2).

@@ -270,7 +270,8 @@ class WebhookSender:
         try:
             msgspec.json.decode(rendered)
         except ValueError as error:
-            raise TemplateError("template_invalid", f"{PAYLOAD_PART} is no JSON") from error
+            said = f"{PAYLOAD_PART} is no JSON: what it inserts is written {{{{ name|tojson }}}}"
+            raise TemplateError("template_invalid", said) from error
         return rendered
 
 

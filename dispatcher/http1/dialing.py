@@ -54,20 +54,26 @@ class Dialer:
     async def dial(self, origin: Origin) -> Connection:
         """A connection to one of its addresses, each of which has its chance.
 
-        Raises `HttpFailure`, or what the gate raises.
+        Raises `HttpFailure`, or what the gate raises. A wrong certificate is what its owner has to
+        hear of, whatever another address does.
         """
         addresses = await self._addresses(origin)
+        untrusted: TlsFailed | None = None
         while True:
-            opened = await self._connect(addresses)
+            try:
+                opened = await self._connect(addresses)
+            except ConnectFailed as error:
+                raise (untrusted or error) from error
             peer = ""
             try:
                 peer = opened.getpeername()[0]
                 return await self._secure(origin, opened)
             except OSError as error:
-                kind = TlsFailed if isinstance(error, ssl.SSLError) else ConnectFailed
+                if isinstance(error, ssl.SSLError):
+                    untrusted = untrusted or TlsFailed(str(error))
                 left = [each for each in addresses if each[4][0] != peer]
                 if not left or len(left) == len(addresses):
-                    raise kind(str(error)) from error
+                    raise (untrusted or ConnectFailed(str(error))) from error
                 addresses = left
 
     async def close(self) -> None:
@@ -151,7 +157,7 @@ class Dialer:
         try:
             found = await self._lookup.resolve(host, port)
         except OSError as error:
-            raise NameFailed(f"{host}: {error}") from error
+            raise NameFailed(f"{host}: {error.strerror or error}") from error
         if not found:
             raise NameFailed(f"{host} has no address")
         problems = [self._gate(each[4][0]) for each in found]

@@ -79,10 +79,10 @@ def test_a_local_time_is_promised_in_its_zone(tocsin: System) -> None:
 def test_a_cancel_just_before_the_fire_keeps_it_silent(tocsin: System, receiver: Receiver) -> None:
     """Answered "not fired", it never rings: a later reminder does, and it did not."""
     created = tocsin.create(
-        "create", "--user", "u4", "--in", "4s", "--webhook", receiver.url("never")
+        "create", "--user", "u4", "--in", "8s", "--webhook", receiver.url("never")
     )
     sentinel = receiver.url("sentinel")
-    tocsin.create("create", "--user", "u4", "--in", "6s", "--webhook", sentinel)
+    tocsin.create("create", "--user", "u4", "--in", "9s", "--webhook", sentinel)
     cancelled = tocsin.json("cancel", created["reminderId"])
     assert cancelled.get("wasFired", False) is False
     assert cancelled["reminder"]["status"] == "REMINDER_STATUS_CANCELLED"

@@ -10,6 +10,8 @@ import pytest
 
 from dispatcher.channels.port import Destination
 from dispatcher.line import Place
+from dispatcher.service import NEXT_PAGE, STARTED_AT_ONCE
+from dispatcher.settler import BUSY_SENDS
 from dispatcher.standing import Terms
 from reminders.errors import CoordinationUnavailable, StoreUnavailable
 from reminders.model.entry import Kind
@@ -403,4 +405,38 @@ async def test_no_more_is_taken_than_can_be_held(worlds: Any, count: int) -> Non
         assert await left(world) == count
         release.set()
         await until(lambda: len(world.sender.sent) == 1 + count)
+    assert await left(world) == 0
+
+
+async def test_the_next_jobs_are_read_while_these_are_begun(world: Any) -> None:
+    """Not only when these are begun: a burst would wait for each read."""
+    reads: list[int] = []
+
+    async def note(_outgoing: Any) -> None:
+        reads.append(world.points.count("read jobs.before"))
+
+    world.sender.on_send = note
+    for number in range(3 * STARTED_AT_ONCE):
+        await world.claim(await world.reminder(f"r{number}"))
+    async with running(world):
+        await until(lambda: len(reads) == 3 * STARTED_AT_ONCE)
+        await elapse(world, lambda: "done jobs.after" in world.points)
+    assert reads[STARTED_AT_ONCE] == 2
+    assert await left(world) == 0
+
+
+async def test_between_two_pages_of_a_burst_nothing_is_settled(worlds: Any) -> None:
+    """All sends of the first may be over before the second one is read; it does not wait long."""
+    world = worlds(max_in_flight=4 * BUSY_SENDS)
+    entries = [await world.reminder(f"r{number}") for number in range(BUSY_SENDS)]
+    for entry in entries:
+        await world.claim(entry)
+    async with running(world):
+        await until(lambda: len(world.sender.sent) == len(entries))
+        world.clock.advance(NEXT_PAGE / 2)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        assert "ledger.write" not in world.points
+        world.clock.advance(NEXT_PAGE)
+        await until(lambda: "ledger.write" in world.points)
     assert await left(world) == 0

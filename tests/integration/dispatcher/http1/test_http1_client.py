@@ -384,6 +384,21 @@ async def test_a_wrong_certificate_is_a_tls_failure(tmp_path: Path) -> None:
         assert there.connections <= 2
 
 
+async def test_a_wrong_certificate_is_told_of_though_another_address_refuses(
+    tmp_path: Path,
+) -> None:
+    """Whichever of the two is tried first."""
+    authority = Authority.make(tmp_path)
+    mine = authority.server("other.example")
+    for addresses in (["127.0.0.1", "127.0.0.2"], ["127.0.0.2", "127.0.0.1"]):
+        names = Names(**{"hooks.example": addresses})
+        async with (
+            server(answering(ANSWER), tls=mine, name="hooks.example") as there,
+            using(names, tls=authority.client()) as it,
+        ):
+            assert await failed(it.post(there.origin, REQUEST)) == ("tls", False)
+
+
 async def test_small_writes_are_not_held_back() -> None:
     """Nagle's algorithm is off, whichever loop made the transport."""
     async with server(answering(ANSWER)) as there, using() as it:
