@@ -9,6 +9,11 @@ from reminders.ports import Clock
 REFRESH_EVERY = timedelta(milliseconds=50)
 """While something is held. The worst of clocks drifts by a quarter of a millisecond meanwhile."""
 
+LIKELY = timedelta(milliseconds=0.5)
+"""By so much, at most, the reference is expected to be less sure than this machine's clock: waking
+again for the rest of it would cost more than it is late.
+"""
+
 
 class Hold:
     """Lets go what it holds at its time, never early by the reference clock.
@@ -29,7 +34,8 @@ class Hold:
     async def until(self, at: datetime) -> None:
         """Returns when that time has surely come."""
         gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._alarms.add(at, (at, gate))
+        unsure = self._clock.now() - self._clock.at_least()
+        self._alarms.add(at + min(unsure, LIKELY), (at, gate))
         self._filled.set()
         await gate
 
