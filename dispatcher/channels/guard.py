@@ -14,7 +14,7 @@ from typing import Any
 
 import aiodns
 
-from dispatcher.http1 import AddressInfo, Gate
+from dispatcher.http1 import AddressInfo, Gate, address_info
 from reminders.urls import address_problem
 
 
@@ -50,18 +50,14 @@ class Resolver:
             )
         except aiodns.error.DNSError as error:
             raise OSError(None, str(error.args[-1])) from error
-        return [_info(node.family, node.addr) for node in found.nodes]
+        return [_info(node.addr) for node in found.nodes]
 
     async def close(self) -> None:
         """Cancels what is asked."""
         await self._resolver.close()
 
 
-def _info(family: int, address: tuple[Any, ...]) -> AddressInfo:
+def _info(address: tuple[Any, ...]) -> AddressInfo:
     """`fe80::1%2` with its scope, which the gate refuses by."""
     text = address[0].decode() if isinstance(address[0], bytes) else str(address[0])
-    stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
-    if family == socket.AF_INET:
-        return (family, *stream, (text, int(address[1])))
-    scope = int(address[3]) if len(address) > 3 else 0
-    return (family, *stream, (f"{text}%{scope}" if scope else text, int(address[1]), 0, scope))
+    return address_info(text, int(address[1]), int(address[3]) if len(address) > 3 else 0)

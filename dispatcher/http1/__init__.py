@@ -16,7 +16,7 @@ Imports nothing else of the dispatcher; who may be connected to is its caller's 
 
 from dispatcher.http1.client import Client
 from dispatcher.http1.connection import Answer
-from dispatcher.http1.dialing import AddressInfo, Dialer, Gate, Lookup
+from dispatcher.http1.dialing import AddressInfo, Dialer, Gate, Lookup, address_info
 from dispatcher.http1.failures import HttpFailure
 from dispatcher.http1.request import Origin, encode, origin_of, target_of
 
@@ -29,6 +29,7 @@ __all__ = [
     "HttpFailure",
     "Lookup",
     "Origin",
+    "address_info",
     "encode",
     "origin_of",
     "target_of",

@@ -170,10 +170,15 @@ class Dialer:
 
 def _literal(origin: Origin) -> AddressInfo | None:
     try:
-        ip = ip_address(origin.host)
+        ip_address(origin.host)
     except ValueError:
         return None
+    return address_info(origin.host, origin.port)
+
+
+def address_info(text: str, port: int, scope: int = 0) -> AddressInfo:
+    """Of an address in its notation; `scope`: of a link-local one of v6."""
     stream = (socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
-    if ip.version == 4:
-        return (socket.AF_INET, *stream, (origin.host, origin.port))
-    return (socket.AF_INET6, *stream, (origin.host, origin.port, 0, 0))
+    if ":" not in text:
+        return (socket.AF_INET, *stream, (text, port))
+    return (socket.AF_INET6, *stream, (f"{text}%{scope}" if scope else text, port, 0, scope))

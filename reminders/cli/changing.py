@@ -1,6 +1,6 @@
 """The commands that create a reminder, change it, silence it for a while, or cancel it."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
@@ -16,6 +16,18 @@ from reminders.cli.options import (
     When,
     with_options,
 )
+
+if TYPE_CHECKING:
+    from tocsin.v1 import reminder_service_pb2 as pb
+
+    Changed = (
+        pb.CreateReminderResponse
+        | pb.RescheduleReminderResponse
+        | pb.UpdateReminderResponse
+        | pb.PauseReminderResponse
+        | pb.ResumeReminderResponse
+        | pb.CancelReminderResponse
+    )
 
 
 @with_options(What, When, PolicyFlags, Connection)
@@ -48,10 +60,8 @@ def create(
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.CreateReminder(request, timeout=rpc.DEADLINE_S)
-    if connection.json:
-        render.print_json(answer)
+    if not _shown(connection, answer):
         return
-    render.console().print(render.reminder_details(answer.reminder))
     if answer.deduplicated:
         render.console().print("(it existed already: same dedup key or request id)")
 
@@ -79,10 +89,8 @@ def reschedule(
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.RescheduleReminder(request, timeout=rpc.DEADLINE_S)
-    if connection.json:
-        render.print_json(answer)
+    if not _shown(connection, answer):
         return
-    render.console().print(render.reminder_details(answer.reminder))
     if answer.was_fired:
         render.console().print("an occurrence of the old rule had fired: it rings beside these")
 
@@ -115,10 +123,8 @@ def update(
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.UpdateReminder(request, timeout=rpc.DEADLINE_S)
-    if connection.json:
-        render.print_json(answer)
+    if not _shown(connection, answer):
         return
-    render.console().print(render.reminder_details(answer.reminder))
     if answer.was_fired:
         render.console().print("an occurrence had fired: it rings as it was")
 
@@ -146,10 +152,8 @@ def pause(
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.PauseReminder(request, timeout=rpc.DEADLINE_S)
-    if connection.json:
-        render.print_json(answer)
+    if not _shown(connection, answer):
         return
-    render.console().print(render.reminder_details(answer.reminder))
     render.console().print(
         "an occurrence had fired: that delivery goes on"
         if answer.was_fired
@@ -164,7 +168,7 @@ def resume(
     """Let a paused reminder ring again."""
     from tocsin.v1.reminder_service_pb2 import ResumeReminderRequest  # noqa: PLC0415
 
-    from reminders.cli import render, rpc  # noqa: PLC0415
+    from reminders.cli import rpc  # noqa: PLC0415
 
     request = ResumeReminderRequest(
         namespace=connection.namespace,
@@ -174,10 +178,7 @@ def resume(
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.ResumeReminder(request, timeout=rpc.DEADLINE_S)
-    if connection.json:
-        render.print_json(answer)
-    else:
-        render.console().print(render.reminder_details(answer.reminder))
+    _shown(connection, answer)
 
 
 @with_options(Connection)
@@ -197,10 +198,8 @@ def cancel(
     )
     with rpc.scheduler(connection) as stub:
         answer = stub.CancelReminder(request, timeout=rpc.DEADLINE_S)
-    if connection.json:
-        render.print_json(answer)
+    if not _shown(connection, answer):
         return
-    render.console().print(render.reminder_details(answer.reminder))
     said = "nothing will be sent"
     if answer.was_fired:
         stopped = answer.deliveries_stopped
@@ -233,3 +232,14 @@ def register(app: typer.Typer) -> None:
     for command in (create, reschedule, update, pause, resume, cancel):
         app.command(rich_help_panel="Client")(command)
     app.command("cancel-group", rich_help_panel="Client")(cancel_group)
+
+
+def _shown(connection: Connection, answer: "Changed") -> bool:
+    """Prints all of it as JSON, or the reminder as it is now; whether there is more to say."""
+    from reminders.cli import render  # noqa: PLC0415
+
+    if connection.json:
+        render.print_json(answer)
+        return False
+    render.console().print(render.reminder_details(answer.reminder))
+    return True
