@@ -46,6 +46,9 @@ MOST_WAITING = 10_000
 """Endpoints that wait to be written; what comes beyond is forgotten: it will fail again."""
 AT_ONCE = 16
 """Endpoints that are written at the same time."""
+PAUSE = timedelta(milliseconds=500)
+"""Before the next ones: thousands that fail together must not delay what is due with their
+conditional writes, and what counts is whether they fail for days."""
 ANNOUNCED_AT_ONCE = 50
 """Events about disabled endpoints in `READ_EVERY`; the others follow."""
 
@@ -190,6 +193,8 @@ class Health:
                 await asyncio.gather(
                     *(self._settle(name, self._waiting.pop(name)) for name in names)
                 )
+                if self._waiting:
+                    await self._clock.sleep_until(self._clock.now() + PAUSE)
             self._filled.clear()
 
     async def _settle(self, name: Name, waiting: _Waiting) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Protocol
 
 import structlog
 from msgspec import Struct
@@ -36,11 +37,17 @@ class Steps(Struct, frozen=True, kw_only=True):
     turn: Turn
 
 
+class Until(Protocol):
+    """Waits for a time, such as `Hold.until`."""
+
+    async def __call__(self, at: datetime, *, exact: bool) -> None:
+        """Returns when it has surely come; `exact`: at once."""
+
+
 class Start(Struct, frozen=True, kw_only=True):
     """When a job's legs begin."""
 
-    until: Callable[[datetime], Awaitable[None]]
-    """Returns when that time has surely come."""
+    until: Until
     opened: Callable[[Job], None]
     """Told right before they do: from then on each counts by itself."""
 
@@ -107,7 +114,8 @@ class JobRunner:
             body=decode_body(raw_body),
         )
         if job.claimed_at < entry.key.ring_at:
-            await self._until(entry.key.ring_at)
+            # Nobody was promised the instant of a retry, or of what was put off.
+            await self._until(entry.key.ring_at, exact=entry.kind is Kind.OCCURRENCE)
         if work.fans_out:
             await self._fanouts.begin(work)
             return None

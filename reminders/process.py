@@ -11,7 +11,6 @@ drain yet. `run` has to return after `stop`, drained; if it returns before, that
 """
 
 import asyncio
-import gc
 import os
 import signal
 import sys
@@ -30,6 +29,7 @@ from reminders.config.settings import Service as ServiceName
 from reminders.config.settings import Settings, load_settings
 from reminders.config.sources import variable
 from reminders.errors import TocsinError
+from reminders.runtime import calm_collector, take_short_turns
 from reminders.telemetry.endpoint import endpoint
 from reminders.telemetry.logs import configure_logging
 from reminders.telemetry.metrics import configure_metrics
@@ -88,17 +88,6 @@ def use_packaged_zones() -> None:
     zoneinfo.ZoneInfo.clear_cache()
 
 
-def calm_collector() -> None:
-    """Lets the garbage collector look less often, and never again at what start-up made.
-
-    Services make thousands of short-lived values a second, hardly any of them in cycles; looking
-    after every 700 took a tenth of a dispatcher's time.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 10, 20)
-
-
 @dataclass(slots=True)
 class _Run:
     """One life of a service."""
@@ -113,13 +102,14 @@ class _Run:
 
     async def main(self) -> int:
         """The exit code."""
+        prompt = take_short_turns()  # before there are threads, which inherit it
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self.signalled, number)
         try:
             async with AsyncExitStack() as stack:
                 port = await self.answer(stack)
-                log.info("service.starting", http_port=port, pid=os.getpid())
+                log.info("service.starting", http_port=port, pid=os.getpid(), short_turns=prompt)
                 await self.live()
         except asyncio.CancelledError:
             if not self.stop.is_set():

@@ -3,7 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from dispatcher.hold import REFRESH_EVERY, Hold
+from dispatcher.hold import GRAIN, REFRESH_EVERY, Hold
 from reminders.clock import ManualClock
 from tests.unit.lifecycle.world import running
 
@@ -19,11 +19,11 @@ class Door:
         self.hold = Hold(clock, at_once=32)
         self.gone: dict[str, datetime] = {}
 
-    def wait(self, name: str, at: datetime) -> "asyncio.Task[None]":
+    def wait(self, name: str, at: datetime, *, exact: bool = True) -> "asyncio.Task[None]":
         """One more."""
 
         async def until() -> None:
-            await self.hold.until(at)
+            await self.hold.until(at, exact=exact)
             self.gone[name] = self.clock.now()
 
         return asyncio.create_task(until())
@@ -38,6 +38,21 @@ async def test_each_goes_at_its_time() -> None:
         await clock.run_until(NOON + 10 * MS)
         await asyncio.gather(*tasks)
     assert door.gone == {str(n): NOON + n * MS for n in (0, 3, 7, 9)}
+
+
+async def test_what_need_not_be_exact_goes_with_others() -> None:
+    """Never early, at most a grain late, and it makes nobody late who has to be exact."""
+    clock = ManualClock(NOON)
+    door = Door(clock)
+    times = {str(n): NOON + n * MS for n in (1, 2, 3, 12, 40)}
+    async with running(door.hold.run()):
+        tasks = [door.wait(name, at, exact=False) for name, at in times.items()]
+        tasks.append(door.wait("exact", NOON + 2 * MS))
+        await clock.run_until(NOON + 100 * MS)
+        await asyncio.gather(*tasks)
+    assert door.gone.pop("exact") == NOON + 2 * MS
+    assert all(times[name] <= at <= times[name] + GRAIN for name, at in door.gone.items())
+    assert door.gone["1"] == door.gone["2"] == door.gone["3"]
 
 
 async def test_by_a_clock_that_is_not_sure_it_goes_later_and_not_early() -> None:
