@@ -35,8 +35,9 @@ class Alarms(Generic[T]):
         self._grain = grain
         self._heap: list[tuple[datetime, int, T]] = []
         self._order = count()
-        self._filled = asyncio.Event()
-        self._sleep: asyncio.Task[None] | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._ringer: asyncio.Task[None] | None = None
+        self._ringing = False
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -45,40 +46,47 @@ class Alarms(Generic[T]):
         """To be rung then, or at once if that has come."""
         sooner = not self._heap or at < self._heap[0][0]
         heappush(self._heap, (at, next(self._order), what))
-        if sooner:
-            self._filled.set()
-            if self._sleep is not None:
-                self._sleep.cancel()
+        if sooner and not self._ringing:
+            self._wind()
 
     async def run(self) -> None:
         """For ever."""
-        while True:
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                self._wind()
+                await asyncio.get_running_loop().create_future()
+        finally:
+            self._group = self._ringer = None
+
+    def _wind(self) -> None:
+        """Has somebody sleep until the first of them. Who sleeps rings himself: when the loop is
+        busy, each further turn of it would make them late.
+        """
+        if self._group is None:
+            return
+        if self._ringer is not None:
+            self._ringer.cancel()
+        self._ringer = None
+        if self._heap:
+            self._ringer = self._group.create_task(self._ring_in_time(), name="alarms")
+
+    async def _ring_in_time(self) -> None:
+        late = self._grain or timedelta(0)
+        while self._heap:
+            await self._clock.sleep_until(self._heap[0][0] + late, exact=self._grain is None)
             await self._ring_due()
-            self._filled.clear()
-            if self._heap:
-                await self._sleep_until(self._heap[0][0])
-            else:
-                await self._filled.wait()
+        self._ringer = None
 
     async def _ring_due(self) -> None:
         now, rung = self._clock.now(), 0
-        while self._heap and self._heap[0][0] <= now:
-            _, _, what = heappop(self._heap)
-            self._ring(what)
-            rung += 1
-            if rung == self._at_once:
-                await asyncio.sleep(0)
-                now, rung = self._clock.now(), 0
-
-    async def _sleep_until(self, at: datetime) -> None:
-        """Or until something sooner comes."""
-        late = self._grain or timedelta(0)
-        sleep = self._clock.sleep_until(at + late, exact=self._grain is None)
-        self._sleep = asyncio.create_task(sleep, name="alarms-sleep")
+        self._ringing = True
         try:
-            await asyncio.wait((self._sleep,))
-            if not self._sleep.cancelled():
-                self._sleep.result()
+            while self._heap and self._heap[0][0] <= now:
+                _, _, what = heappop(self._heap)
+                self._ring(what)
+                rung += 1
+                if rung == self._at_once:
+                    await asyncio.sleep(0)
+                    now, rung = self._clock.now(), 0
         finally:
-            self._sleep.cancel()
-            self._sleep = None
+            self._ringing = False

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from dispatcher.ended import DISABLED
-from dispatcher.health import READ_EVERY, Health
+from dispatcher.health import AT_ONCE, PAUSE, READ_EVERY, Health
 from dispatcher.settler import LegEnd
 from dispatcher.work import LegWork, Work
 from reminders.errors import StoreUnavailable
@@ -15,6 +15,7 @@ from reminders.model.codec import decode_body
 from reminders.model.definition import Channel, Webhook
 from reminders.model.endpoint import Address, Endpoint, Why
 from reminders.model.entry import DueEntry, Replay
+from tests.unit.lifecycle.world import running
 
 URL = "https://example.com/hook"
 ADDRESS = Address(namespace="default", kind="webhook", address=URL)
@@ -36,14 +37,18 @@ class Process:
             raise StoreUnavailable(operation="create")
         self.told.append(endpoint)
 
-    async def fails(self, entry: DueEntry) -> None:
-        """An attempt of that reminder ends with 410, and all that follows is done."""
+    async def attempt(self, entry: DueEntry) -> list[LegEnd]:
+        """Of that reminder; it ends with 410."""
         ends: list[LegEnd] = []
         runner = self.world.runner()
         runner.settler._noticed = ends.extend
         self.world.sender.results = [self.world.GONE]
         await runner.run(self.world.job(entry))
-        self.health.observe(ends)
+        return ends
+
+    async def fails(self, entry: DueEntry) -> None:
+        """An attempt of that reminder ends with 410, and all that follows is done."""
+        self.health.observe(await self.attempt(entry))
         for name in list(self.health._waiting):
             await self.health._settle(name, self.health._waiting.pop(name))
 
@@ -143,3 +148,19 @@ async def test_a_store_that_does_not_answer_leaves_what_is_known(world: Any) -> 
     world.clock.advance(READ_EVERY)
     await process.health.read()
     assert process.health.objection(leg_of(world, entry)) == DISABLED
+
+
+async def test_many_that_fail_together_are_written_a_few_at_a_time(world: Any) -> None:
+    """All of them, and never so many at once that what is due would wait for the store."""
+    process = Process(world)
+    entry = await world.reminder(urls=(URL,))
+    (end,) = await process.attempt(entry)
+    urls = [f"{URL}/{number}" for number in range(2 * AT_ONCE + 1)]
+    process.health.observe([replace(end, leg=leg_of(world, entry, url)) for url in urls])
+    start = world.clock.now()
+    told: list[int] = []
+    async with running(process.health.run()):
+        for number in range(4):
+            await world.clock.run_until(start + number * PAUSE)
+            told.append(len(process.told))
+    assert told == [AT_ONCE, 2 * AT_ONCE, len(urls), len(urls)]
