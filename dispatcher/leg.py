@@ -241,7 +241,7 @@ class LegRunner:
         if row is None or row.next_attempt_at is None:
             return
         if leg.target or not row.parked or row.reason == QUIET_HOURS:
-            await self._insist(self._requeue.again, leg, row)
+            await self._insist(self._requeue.again, [(leg, row)])
             self._report(Event.REQUEUED, leg, row=row, attempt=row.attempt_count)
 
     # --- sending and after ------------------------------------------------------------------------

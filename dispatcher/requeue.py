@@ -45,10 +45,14 @@ class Requeue:
         self._schedule = settings.retry_schedule
         self._writer = EntryWriter(platform)
 
-    async def again(self, leg: LegWork, row: LedgerRow) -> None:
-        """Has the next attempt made at the recorded time, if there is to be one."""
-        if row.next_attempt_at is not None:
-            await self._put(following_entry(leg, row, row.next_attempt_at))
+    async def again(self, ends: Sequence[tuple[LegWork, LedgerRow]]) -> None:
+        """Has the next attempts made at the recorded times, of those that are to have one."""
+        entries = [
+            following_entry(leg, row, row.next_attempt_at)
+            for leg, row in ends
+            if row.next_attempt_at is not None
+        ]
+        await self._put(entries)
 
     async def park(self, leg: LegWork, turned: TurnedAway = BUSY) -> None:
         """Has the same attempt made later."""
@@ -57,7 +61,7 @@ class Requeue:
         entry = parked_entry(leg, instant_ms(at))
         if leg.target:
             await self._count(leg, entry, now)
-        await self._put(entry)
+        await self._put([entry])
         await self._note(leg, entry, now)
 
     async def _count(self, leg: LegWork, entry: DueEntry, since: datetime) -> None:
@@ -86,15 +90,21 @@ class Requeue:
         if row is not None:
             await self._ledger.write([row], at=since - CLOCKS_APART)
 
-    async def _put(self, entry: DueEntry) -> None:
+    async def _put(self, entries: Sequence[DueEntry]) -> None:
         now = self._clock.now()
-        if entry.key.minute + MINUTE + self._grace / 2 <= now:
-            # A repeat long after: that minute may be settled, and nobody would look into it again.
-            state = await self._due.read(entry.key)
-            if state is not None and state.handled_at is not None:
-                return
-            entry = replace(entry, key=replace(entry.key, ring_at=instant_ms(now + AHEAD)))
-        await self._writer.put([entry], stamp=stamp_of(now))
+        found = [await self._moved(entry, now) for entry in entries]
+        await self._writer.put([each for each in found if each is not None], stamp=stamp_of(now))
+
+    async def _moved(self, entry: DueEntry, now: datetime) -> DueEntry | None:
+        """Where it is found. A repeat long after: its minute may be settled, and nobody would look
+        into it again; None: it was handled there.
+        """
+        if entry.key.minute + MINUTE + self._grace / 2 > now:
+            return entry
+        state = await self._due.read(entry.key)
+        if state is not None and state.handled_at is not None:
+            return None
+        return replace(entry, key=replace(entry.key, ring_at=instant_ms(now + AHEAD)))
 
 
 def put_off_for(park_for: timedelta, parked: int, drawn: float) -> timedelta:

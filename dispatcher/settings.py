@@ -21,8 +21,8 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
     in the stream. Half as many again may be under way at those that do not (`capacity`)."""
     max_unsettled: int = 8192
     """Jobs taken and not settled yet, which a crash now would repeat. Above it nothing is read."""
-    settle_linger: timedelta = timedelta(milliseconds=25)
-    """How long an outcome waits for others to be written with."""
+    settle_linger: timedelta = timedelta(milliseconds=100)
+    """How long an outcome waits for others to be written with: one alone costs as much as ten."""
     settle_within: timedelta = timedelta(seconds=1)
     """How long many sends under way may hold outcomes back."""
     terms: Terms = Terms()

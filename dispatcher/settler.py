@@ -187,8 +187,7 @@ class Settler:
         if ends:
             ends = await self._list(ends)
             await self._record(ends)
-            again = (self._requeue.again(end.leg, end.row) for end in ends)
-            await asyncio.gather(*again)
+            await self._requeue.again([(end.leg, end.row) for end in ends])
         entries = [each.entry for each in batch if each.entry is not None]
         if entries:
             await self._store.due.handled(entries, at=self._clock.now())

@@ -24,7 +24,8 @@ from reminders.model.entry import Kind
 from reminders.model.fanout import Fanout, TargetCounts
 from reminders.model.ledger import DeliveryStatus, LedgerRow, OccurrenceStatus
 from reminders.model.subscriber import Subscriber
-from tests.unit.lifecycle.world import MINUTE, NOON, SECOND, World, created, definition
+from tests.unit.lifecycle.world import MINUTE, NOON, SECOND, World, created, definition, running
+from tests.unit.scanner.harness import scanner_of
 from tests.unit.whole.harness import OK, Receiver, everything
 
 GONE = Result(outcome=Outcome.PERMANENT, status_code=410, error_class="http_410")
@@ -115,14 +116,13 @@ async def test_another_dispatcher_goes_on_with_what_a_dead_one_had(world: World)
         world.reminders.backfills.turn,
         {"log": dead},
     )
-    dying = asyncio.create_task(doomed.run(asyncio.Event()))
-    async with everything(world) as receiver:
-        receiver.on_send = moment
+    stop = asyncio.Event()
+    async with running(scanner_of(world).run(stop), doomed.run(stop)):
         await run(world, MINUTE + timedelta(milliseconds=1_500))
         began = Counter(who(dead))
-        assert began, "it had some of the pages"
-        dying.cancel()
-        await asyncio.gather(dying, return_exceptions=True)
+    assert 0 < len(began) < len(names)
+    async with everything(world) as receiver:
+        receiver.on_send = moment
         await run(world, 2 * MINUTE)
         told = began + who(receiver)
         assert set(told) == set(names)
