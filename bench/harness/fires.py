@@ -16,7 +16,7 @@ POLL_S = 0.1
 PATIENCE_S = 60.0
 """For stragglers, beyond what was planned."""
 CLOCK_SAMPLES = 50
-WARM_RATE, WARM_S, WARM_AHEAD_S = 500, 15, 8.0
+WARM_RATE, WARM_S, WARM_AHEAD_S = 500, 30, 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
