@@ -68,7 +68,8 @@ pages, and one that counts; pages are turned by whatever dispatcher gets them (`
 `poison`        jobs whose handling raises again and again.
 `gate`, `requeue`  the record's word on later attempts; entries that come back.
 `destinations`  who may be sent something now, so that a slow one keeps nobody else out; on top of
-                `line`, `standing` (hosts and endpoints), `capacity` (seats), `breaker`, `bucket`.
+                `line`, `patience`, `standing` (hosts and endpoints), `capacity` (seats), `breaker`,
+                `bucket`, `timepiece`.
 `health`, `blame`  which endpoints fail, and whose fault it is: nothing is sent to disabled ones;
                 `known` are those that a process knows of.
 `ended`         the list of what ended failed or expired, beside the ledger.

@@ -10,21 +10,18 @@ A slow receiver must not keep others out (convoy #1927). So each attempt needs, 
 | a place at the host and a seat in the process   | `slow`, at once, where it is known to be slow; |
 | (`capacity`), now or after a wait in line       | `busy` where the wait is too long              |
 
-Whoever is turned away is parked by the caller: a due entry, not an attempt. A wait of `QUICK_S` for
-a place at the host is always accepted: it is a burst at somebody fast, and the stream holds back
-the rest (`room`). A longer one, up to `max_wait`, only as long as those who wait, shared evenly
-among hosts, leave three quarters of the line free, so that they never hold the stream back.
+Whoever is turned away is parked by the caller: a due entry, not an attempt. How long a wait in line
+is accepted, `patience` says; the stream holds back the rest (`room`).
 
 So a proven destination finds a seat within a look or two, whatever hangs beside it; unless others
 that were proven, too, and hang now hold all seats. They do so for `slow_after`, and for as many
 times that as they have places together in seats. Hosts whose first in line needs a seat get them in
-turn. Time in which this process stood still or was short of CPU is nobody's slowness: else one that
-is overloaded would put off what it could send. `standing` has what is known of destinations, and
-why by host and by endpoint.
+turn. Time in which this process stood still or was short of CPU is nobody's slowness (`timepiece`):
+else one that is overloaded would put off what it could send. `standing` has what is known of
+destinations, and why by host and by endpoint.
 """
 
 import asyncio
-import math
 from collections import deque
 from datetime import timedelta
 
@@ -33,17 +30,13 @@ from msgspec import Struct
 from dispatcher.capacity import Capacity, Lane, Shares
 from dispatcher.channels.port import Destination, Result
 from dispatcher.line import Line, Place, Queue, Waiter
-from dispatcher.standing import BUSY, WEIGHT, Endpoint, Host, Standings, TurnedAway
+from dispatcher.patience import Patience
+from dispatcher.standing import BUSY, Endpoint, Host, Standings, TurnedAway
+from dispatcher.timepiece import Timepiece
 from reminders.ports import Clock
 
-QUICK_S = 0.5
-"""A wait for a place at a host that is always accepted."""
-QUICK_NEW_S = 0.1
-"""The same for a seat of the few for those whom nobody knows: they may all hang."""
 LOOK_EVERY = timedelta(milliseconds=100)
 """How often it is looked who is slow, and whether those who wait still have a chance."""
-ON_TIME_S = 0.02
-"""A look that is later than this by so much was kept from it by this process itself."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -61,12 +54,7 @@ class Destinations:
 
     def __init__(self, clock: Clock, limits: Limits, standings: Standings) -> None:
         self._clock = clock
-        self._began_at = clock.now() - timedelta(seconds=1)
-        """So that no attempt begins at 0."""
-        self._lost_s = 0.0
-        """Time in which this process stood still: no receiver's fault."""
-        self._look_at = math.inf
-        """When it is looked next who is slow."""
+        self._time = Timepiece(clock)
         self._standings = standings
         self._max_wait_s = limits.max_wait.total_seconds()
         self._longest_wait_s = limits.longest_wait.total_seconds()
@@ -78,6 +66,7 @@ class Destinations:
         self._lines = {Lane.PROVEN: Line(), Lane.NEW: Line()}
         self._listed = (self._crowded, *(line.hosts for line in self._lines.values()))
         """Where a queue stands while somebody waits in it."""
+        self._patience = Patience(self.capacity, self._lines, self._crowded, self._max_wait_s)
         self._waiting = 0
         self._somebody_waits = asyncio.Event()
         self._somebody_sends = asyncio.Event()
@@ -90,7 +79,7 @@ class Destinations:
             place = Place(Lane.PROVEN, None, None)
             self.capacity.take(place)
             return place
-        now = self._now()
+        now = self._time.now()
         endpoint = self._standings.find(destination)
         refused = self._refusal(endpoint, now)
         if refused is not None:
@@ -109,21 +98,21 @@ class Destinations:
 
     def sending(self, place: Place) -> None:
         """From now on the receiver is waited for, and nobody else."""
-        self.capacity.sending(place, self._awake(self._now()))
+        self.capacity.sending(place, self._time.awake(self._time.now()))
         self._somebody_sends.set()
 
     def leave(self, place: Place, result: Result | None = None) -> None:
         """The attempt has ended so; None: none was made."""
-        now = self._now()
+        now = self._time.now()
         tardy = place.aside and place.lane is not Lane.SLOW
         self.capacity.leave(place)
         endpoint, queue = place.endpoint, place.queue
         if endpoint is not None and queue is not None:
-            awake = self._awake(now)
+            awake = self._time.awake(now)
             took_s = awake - place.since if place.since else 0.0
             if place.since and not tardy:  # else it was judged when it went aside
                 self._standings.timed(endpoint, place.lane, took_s)
-                self._free_seat(place.lane, took_s, awake)
+                self._patience.seat_freed(place.lane, took_s, awake)
             self._standings.judge(endpoint, place.probes, result, now)
             endpoint.using -= 1
             queue.running -= 1
@@ -164,11 +153,7 @@ class Destinations:
             if self.capacity.oldest is None:
                 self._somebody_sends.clear()
                 await self._somebody_sends.wait()
-            wake = self._clock.now() + LOOK_EVERY
-            self._look_at = (wake - self._began_at).total_seconds()
-            await self._clock.sleep_until(wake)
-            self._lost_s += self._overdue_s(self._now())
-            self._look_at = math.inf
+            await self._time.look_after(LOOK_EVERY)
             self.age()
 
     async def keep_line(self) -> None:
@@ -182,18 +167,18 @@ class Destinations:
 
     def age(self) -> None:
         """Now."""
-        now = self._now()
-        awake = self._awake(now)
+        now = self._time.now()
+        awake = self._time.awake(now)
         for seat in self.capacity.age(awake):
             assert isinstance(seat, Place)
             if seat.endpoint is not None and seat.lane is not Lane.SLOW:
                 self._standings.went_aside(seat.endpoint, seat.lane)
-                self._free_seat(seat.lane, awake - seat.since, awake)
+                self._patience.seat_freed(seat.lane, awake - seat.since, awake)
         self._serve_lines(now)
 
     def look(self) -> None:
         """Now."""
-        now = self._now()
+        now = self._time.now()
         for queue in reversed(list(self._crowded.values())):  # who came last has the least chance
             kept: deque[Waiter] = deque()
             waiting, queue.waiting = queue.waiting, kept
@@ -276,9 +261,9 @@ class Destinations:
     def _begin(self, queue: Queue, endpoint: Endpoint, lane: Lane, now: float) -> Place:
         place = Place(lane, queue, endpoint)
         if not queue.running:
-            queue.moved_at = self._awake(now)
+            queue.moved_at = self._time.awake(now)
         if lane in self._lines and not self.capacity.taken(lane):
-            self._lines[lane].moved_at = self._awake(now)
+            self._lines[lane].moved_at = self._time.awake(now)
         self.capacity.take(place)
         queue.running += 1
         queue.slow += lane is Lane.SLOW
@@ -292,14 +277,14 @@ class Destinations:
         bucket = place.endpoint.host.bucket
         if bucket is None:
             return place
-        now = self._now()
+        now = self._time.now()
         if bucket.wait_s(now) > self._max_wait_s:  # gone while it stood in line
             self.leave(place)
             return TurnedAway(reason="rate", wait_s=bucket.come_back_s(now))
         wait_s = bucket.take(now)
         if wait_s:
             try:
-                await self._clock.sleep_until(self._began_at + timedelta(seconds=now + wait_s))
+                await self._time.sleep_until(now + wait_s)
             except BaseException:
                 self.leave(place)
                 raise
@@ -316,47 +301,13 @@ class Destinations:
 
     def _impatience(self, queue: Queue, lane: Lane, ahead: int, now: float) -> TurnedAway | None:
         """Why it does not wait in line behind so many at its host."""
-        if lane is Lane.SLOW:
-            return TurnedAway(reason="slow")
-        place_s, seat_s = self._place_s(queue, ahead, now), self._seat_s(lane, ahead, now)
-        expected_s = max(place_s, seat_s)
-        quick = place_s <= QUICK_S and (lane is Lane.PROVEN or seat_s <= QUICK_NEW_S)
-        if quick and expected_s <= self._max_wait_s:
-            return None
-        patient = self.capacity.shares.seats // 8
-        crowded = ahead >= max(1, patient // max(1, len(self._crowded)))
-        if expected_s > self._max_wait_s or crowded or self._waiting > patient:
-            return BUSY
-        return None
-
-    def _place_s(self, queue: Queue, ahead: int, now: float) -> float:
-        """The wait at a host, behind so many. Who does not answer gets slower by the second."""
-        host = queue.host
-        if queue.running < host.places:
-            return 0.0
-        pace_s = max(host.pace_s or 0.0, self._awake(now) - queue.moved_at)
-        return (ahead + 1) / host.places * pace_s
-
-    def _seat_s(self, lane: Lane, ahead: int, now: float) -> float:
-        """The wait for a seat, behind so many of the same host: hosts get seats in turn."""
-        if self.capacity.free(lane):
-            return 0.0
-        line, shares = self._lines[lane], self.capacity.shares
-        seats = shares.newcomers if lane is Lane.NEW else shares.seats
-        pace_s = max(line.pace_s, self._awake(now) - line.moved_at)
-        turns = (ahead + 1) * (len(line.hosts) + 1)
-        return min(turns, self._waiting + 1) / seats * pace_s
-
-    def _free_seat(self, lane: Lane, took_s: float, now: float) -> None:
-        line = self._lines.get(lane)
-        if line is not None:
-            line.pace_s += WEIGHT * (took_s - line.pace_s)
-            line.moved_at = now
+        awake = self._time.awake(now)
+        return self._patience.refusal(queue, lane, ahead, self._waiting, awake)
 
     def _queue(self, host: Host, now: float) -> Queue:
         queue = self._queues.get(host.name)
         if queue is None:
-            queue = self._queues[host.name] = Queue(host, self._awake(now))
+            queue = self._queues[host.name] = Queue(host, self._time.awake(now))
         return queue
 
     def _tidy(self, queue: Queue) -> None:
@@ -369,15 +320,3 @@ class Destinations:
                 del queues[name]
         if not queue.running and self._queues.get(name) is queue:
             del self._queues[name]
-
-    def _now(self) -> float:
-        return (self._clock.now() - self._began_at).total_seconds()
-
-    def _awake(self, now: float) -> float:
-        """The same without the time that this process stood still: receivers are timed by it."""
-        return now - self._lost_s - self._overdue_s(now)
-
-    def _overdue_s(self, now: float) -> float:
-        """How much too late the next look is already."""
-        overdue_s = now - self._look_at
-        return overdue_s if overdue_s > ON_TIME_S else 0.0
