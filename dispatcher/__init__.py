@@ -56,7 +56,8 @@ meanwhile.
 A topic's reminder has a leg for each subscriber. Its job only writes entries: sixteen chains of
 pages, and one that counts; pages are turned by whatever dispatcher gets them (`fanout`).
 
-`service`       the loops: take, keep, recover, drain; `flights`, `acknowledger`, `settings`.
+`service`       the loops: take, start, drain; `recovery` keeps and takes over; `flights`,
+                `acknowledger`, `settings`.
 `settler`       puts ends of sends on record, in batches.
 `runner`, `leg` one job, one channel of it; `work` is what they have in hand.
 `hold`          what was handed over ahead of its time waits for it.

@@ -18,6 +18,7 @@ from dispatcher.health import Health
 from dispatcher.hold import Hold
 from dispatcher.leg import LegRunner
 from dispatcher.poison import Poison
+from dispatcher.recovery import AGAIN, ALONE_FROM, Recovery
 from dispatcher.runner import JobRunner, Start, Steps, Turn
 from dispatcher.settings import DispatcherSettings
 from dispatcher.settler import LegEnd, Settlement, Settler
@@ -26,12 +27,6 @@ from dispatcher.telemetry import Reporter
 from reminders.errors import CoordinationUnavailable
 from reminders.platform import Platform
 from reminders.ports import Clock, Job
-
-AGAIN = timedelta(seconds=1)
-"""Between tries while Redis does not answer or the clock is out of bounds."""
-ALONE_FROM = 3
-"""A crash leaves every job that was under way, so the first redelivery runs among others. One that
-was under way in two crashes runs alone from then on."""
 
 STARTED_AT_ONCE = 32
 """Then the loop has a turn: of a burst's first hundreds, the first must not wait until all of them
@@ -87,6 +82,7 @@ class Dispatcher:
         self._runner = JobRunner(platform, legs, fanouts, self._settler, steps, start)
         tell = events.poisoned if events is not None else None
         self._poison = Poison(platform, settings, fanouts, ALONE_FROM, tell=tell)
+        self._recovery = Recovery(platform, settings, self._flights, self._room)
         self._acknowledger = Acknowledger(self._jobs, self._clock)
         self._problem: str | None = "starting"
         self._reading = False
@@ -120,9 +116,10 @@ class Dispatcher:
         """Until `stop`; then what runs is finished, within bounds, and the rest left for others."""
         await self._health.read()
         async with asyncio.TaskGroup() as group:
+            start = partial(self._start, group)
             loops = [
-                group.create_task(self._recover(group), name="dispatcher-recover"),
-                group.create_task(self._keep(), name="dispatcher-keep"),
+                group.create_task(self._recovery.run(start), name="dispatcher-recover"),
+                group.create_task(self._recovery.keep(), name="dispatcher-keep"),
                 group.create_task(self._hold.run(), name="dispatcher-hold"),
                 group.create_task(self._settler.run(), name="dispatcher-settle"),
                 group.create_task(self._destinations.keep_seats(), name="dispatcher-seats"),
@@ -239,61 +236,6 @@ class Dispatcher:
     def _settled(self, job: Job) -> None:
         self._acknowledger.add(job)
         self._flights.remove(job)
-
-    # --- keeping and recovering -------------------------------------------------------------------
-
-    async def _keep(self) -> None:
-        """Renews what runs long before others may take it."""
-        every = self._settings.keep_every
-        while True:
-            await self._clock.sleep_until(self._clock.now() + every)
-            old = self._flights.untouched_since(self._clock.now() - every)
-            if not old:
-                continue
-            try:
-                await self._jobs.touch(self._settings.consumer, old)
-            except CoordinationUnavailable as error:
-                log.warning("touching.waits", jobs=len(old), operation=error.operation)
-            else:
-                self._flights.touched(old, self._clock.now())
-
-    async def _recover(self, group: asyncio.TaskGroup) -> None:
-        """Takes over what others left."""
-        while True:
-            await self._room(1)
-            try:
-                jobs = await self._jobs.reclaim(
-                    self._settings.consumer,
-                    self._shards,
-                    idle=self._settings.claim_idle,
-                    count=max(1, self._flights.free // len(self._shards)),
-                )
-            except CoordinationUnavailable as error:
-                log.warning("reclaim.unavailable", operation=error.operation)
-                jobs = []
-            jobs = [job for job in jobs if job not in self._flights]
-            await self._take_over(group, jobs)
-            if not jobs:
-                wake = self._clock.now() + self._settings.reclaim_every
-                await self._clock.sleep_until(wake)
-
-    async def _take_over(self, group: asyncio.TaskGroup, jobs: Sequence[Job]) -> None:
-        suspects = [job for job in jobs if job.deliveries >= ALONE_FROM]
-        now = self._clock.now()
-        for job in suspects:
-            self._flights.add(job, now)  # kept while they wait
-        tasks = [self._start(group, job, now) for job in jobs if job.deliveries < ALONE_FROM]
-        try:
-            if suspects and tasks:
-                await asyncio.wait(tasks)
-            while suspects:
-                job = suspects.pop(0)
-                log.error("job.suspect", job_id=job.job_id, shard=job.shard, times=job.deliveries)
-                self._start(group, job, self._clock.now())
-                await self._flights.landed(job)
-        finally:
-            for job in suspects:
-                self._flights.remove(job)
 
     # --- stopping ---------------------------------------------------------------------------------
 
