@@ -6,7 +6,6 @@ Servers that the environment names are used as they are; what they cost is not s
 """
 
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from reminders.cli import children
 from reminders.cli.stack import migrate
 from reminders.localstack import Endpoints, provide
 from reminders.localstack.cassandra import COMMITLOG_VARIABLE
+from reminders.localstack.ports import free_port
 from reminders.storage.settings import StorageSettings
 
 Progress = Callable[[str], None]
@@ -126,10 +126,3 @@ def real_stack(
 def commit_log() -> str:
     """How Cassandra syncs, for the report."""
     return os.environ.get(COMMITLOG_VARIABLE, "periodic")
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((children.HOST, 0))
-        return int(probe.getsockname()[1])

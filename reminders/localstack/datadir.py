@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from reminders.localstack.failure import StepFailedError
+from reminders.localstack.ports import free_port, is_free
 
 STOPPING_TIMEOUT_S: Final = 30.0
 POLL_S: Final = 0.1
@@ -107,35 +107,17 @@ class Ports:
             StepFailedError: a port was asked for and is taken.
         """
         if wanted is not None:
-            if not _free(host, wanted):
+            if not is_free(host, wanted):
                 raise StepFailedError(
                     step=f"use port {wanted} of {host} for {name}",
                     why="another process listens there",
                     remedy="stop it, or choose another port (none chosen: a free one is found)",
                 )
             port = wanted
-        elif (last := self._known.get(name)) is not None and _free(host, last):
+        elif (last := self._known.get(name)) is not None and is_free(host, last):
             port = last
         else:
-            port = _free_port(host)
+            port = free_port(host)
         self._known[name] = port
         self._file.write_text(json.dumps(self._known))
         return port
-
-
-def _free(host: str, port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as the servers do: TIME_WAIT is free
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-        return True
-
-
-def _free_port(host: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])

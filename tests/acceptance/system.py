@@ -4,7 +4,6 @@ import http.client
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,18 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from reminders.localstack import Endpoints
+from reminders.localstack.ports import free_port
 from reminders.localstack.process import ServerProcess, start
 
 TOCSIN = Path(sys.executable).with_name("tocsin")
 PATIENCE_S = 60.0
 """For what takes a moment on an idle machine; a busy one may take long."""
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(condition: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:

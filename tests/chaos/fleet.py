@@ -11,7 +11,8 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from reminders.localstack import Endpoints
-from tests.acceptance.system import System, free_port, itself, until
+from reminders.localstack.ports import free_port
+from tests.acceptance.system import System, itself, until
 from tests.chaos import planted
 
 ONE_OF_EACH = ("scheduler", "scanner", "expander", "dispatcher")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from uuid import uuid4
 import pytest
 
 from reminders.localstack import Endpoints
+from reminders.localstack.ports import free_port
 from reminders.storage.session import connect
 from reminders.storage.settings import StorageSettings
 from tests.contract.coordination.support import RedisServer, find_servers, no_server, start_server
@@ -47,7 +47,7 @@ def environment(stack: Endpoints, redis_server: RedisServer, tmp_path_factory: A
         "TOCSIN_REDIS_URL": redis_server.url,
         "TOCSIN_SHARDS": "4",
         "TOCSIN_CONFIG_FILE": str(folder / "none.toml"),
-        "TOCSIN_SCANNER_HTTP_PORT": str(_free_port()),
+        "TOCSIN_SCANNER_HTTP_PORT": str(free_port()),
     }
     settings = StorageSettings(hosts=tuple(stack.cassandra_hosts.split(",")))
     cluster, session = connect(settings, None)
@@ -71,13 +71,6 @@ def run(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
     migrated = tocsin("migrate")
     assert migrated.returncode == 0, migrated.stderr
     return tocsin
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
 
 
 def test_shards_tells_who_leads_and_fails_where_nobody_does(

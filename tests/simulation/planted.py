@@ -112,8 +112,9 @@ def _local_clock() -> list[Place]:
 
 
 def _not_held() -> list[Place]:
-    async def until(*_: object) -> None:
+    async def until(*_: object, exact: bool) -> None:
         """At once."""
+        del exact
 
     return [(Hold, "until", until)]
 
@@ -178,10 +179,11 @@ def _acknowledged_first() -> list[Place]:
 
 
 def _retry_drawn_anew() -> list[Place]:
-    async def again(self: Requeue, leg: Any, row: Any) -> None:
-        if row.next_attempt_at is not None:
-            drawn = self._clock.now() + backoff(leg.delivery_key, row.attempt_count)
-            await self._put(following_entry(leg, row, instant_ms(drawn)))
+    async def again(self: Requeue, ends: Any) -> None:
+        for leg, row in ends:
+            if row.next_attempt_at is not None:
+                drawn = self._clock.now() + backoff(leg.delivery_key, row.attempt_count)
+                await self._put([following_entry(leg, row, instant_ms(drawn))])
 
     return [(Requeue, "again", again)]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from redis.asyncio import Redis
 
 from reminders.clock import ManualClock
 from reminders.coordination import Lives, RedisCoordination, Timeouts
+from reminders.localstack.ports import free_port
 from reminders.localstack.process import ServerProcess, start
 from reminders.memory.coordination import MemoryCoordination
 from reminders.model.codec import encode
@@ -80,9 +80,7 @@ class RedisServer:
 
 def start_server(binary: Path, directory: Path, *options: str) -> RedisServer:
     """Start one with nothing kept on disk, and wait until it answers."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [str(binary), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory)]
     command += ["--save", "", "--appendonly", "no", "--hz", "100", *options]
     process = start("Redis", command, output=directory / f"redis-{port}.log")

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from tocsin.v1.reminder_service_pb2_grpc import ReminderServiceStub
 
 from reminders.cli import inmemory
 from reminders.config.settings import Settings
+from reminders.localstack.ports import free_port
 from tests.standins.apns import KEY_ID, TEAM_ID, TOPIC, ApnsServer, apns_server
 from tests.standins.fcm import FcmApi
 from tests.standins.http import serving
@@ -67,10 +67,8 @@ async def providers(folder: Path) -> AsyncIterator[tuple[Providers, str]]:
         )
         (folder / "fcm.json").write_text(json.dumps(it.fcm.service_account()))
         (folder / "apns.p8").write_text(it.apns.private_key())
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
         it.settings = Settings(
-            grpc_address=f"127.0.0.1:{port}",
+            grpc_address=f"127.0.0.1:{free_port()}",
             allow_loopback_http=True,
             shards=2,
             provider_ca_file=authority.file,

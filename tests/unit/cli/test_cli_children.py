@@ -1,7 +1,6 @@
 """Services as child processes: all ready or all stopped. Small stand-ins, real processes."""
 
 import os
-import socket
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from reminders.cli import children
 from reminders.cli.children import SERVICES, running
 from reminders.cli.failure import CommandError
+from reminders.localstack.ports import free_port
 from reminders.localstack.process import start
 
 STAND_IN = """
@@ -36,12 +36,7 @@ def ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     monkeypatch.setattr(
         children, "module_command", lambda name: [sys.executable, "-S", str(script), name]
     )
-    found = {}
-    for service in SERVICES:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            found[service] = probe.getsockname()[1]
-    return found
+    return {service: free_port() for service in SERVICES}
 
 
 def environment(ports: dict[str, int], **more: str) -> dict[str, str]:
