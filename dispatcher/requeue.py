@@ -6,6 +6,7 @@ row. Where the time differs nevertheless (a parked job, a repeat long after), tw
 for one attempt: both read the ledger, and the second is suppressed.
 """
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -92,7 +93,7 @@ class Requeue:
 
     async def _put(self, entries: Sequence[DueEntry]) -> None:
         now = self._clock.now()
-        found = [await self._moved(entry, now) for entry in entries]
+        found = await asyncio.gather(*(self._moved(entry, now) for entry in entries))
         await self._writer.put([each for each in found if each is not None], stamp=stamp_of(now))
 
     async def _moved(self, entry: DueEntry, now: datetime) -> DueEntry | None:

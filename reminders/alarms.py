@@ -56,7 +56,7 @@ class Alarms(Generic[T]):
                 self._wind()
                 await asyncio.get_running_loop().create_future()
         finally:
-            self._group = self._ringer = None
+            self._group = None
 
     def _wind(self) -> None:
         """Has somebody sleep until the first of them. Who sleeps rings himself: when the loop is
@@ -66,16 +66,15 @@ class Alarms(Generic[T]):
             return
         if self._ringer is not None:
             self._ringer.cancel()
-        self._ringer = None
         if self._heap:
             self._ringer = self._group.create_task(self._ring_in_time(), name="alarms")
 
     async def _ring_in_time(self) -> None:
         late = self._grain or timedelta(0)
+        await self._ring_due()  # what comes too late has waited long enough
         while self._heap:
             await self._clock.sleep_until(self._heap[0][0] + late, exact=self._grain is None)
             await self._ring_due()
-        self._ringer = None
 
     async def _ring_due(self) -> None:
         now, rung = self._clock.now(), 0

@@ -68,19 +68,26 @@ async def test_with_nothing_to_ring_it_sleeps() -> None:
         alarms.add(NOON + SECOND, 1)
         await clock.run_until(NOON + 2 * SECOND)
         assert clock.next_wake is None
-        assert not [task for task in asyncio.all_tasks() if task.get_name() == "alarms-sleep"]
+        assert not [task for task in asyncio.all_tasks() if task.get_name() == "alarms"]
 
 
 async def test_what_is_due_within_a_grain_rings_with_the_first() -> None:
-    """What is late already does not wait for company."""
+    """What is late already, or due now, does not wait for company."""
     clock = ManualClock(NOON)
     rung: list[tuple[datetime, str]] = []
     alarms: Alarms[str] = Alarms(
         clock, lambda which: rung.append((clock.now(), which)), grain=SECOND
     )
     async with running(alarms.run()):
-        for at, which in ((10.0, "first"), (10.9, "soon"), (11.1, "later"), (-5.0, "late")):
+        for at, which in (
+            (10.0, "first"),
+            (10.9, "soon"),
+            (11.1, "later"),
+            (-5.0, "late"),
+            (0, "now"),
+        ):
             alarms.add(NOON + at * SECOND, which)
         await clock.run_until(NOON + 20 * SECOND)
     first, last = NOON + 11 * SECOND, NOON + 12.1 * SECOND
-    assert rung == [(NOON, "late"), (first, "first"), (first, "soon"), (last, "later")]
+    assert rung[:2] == [(NOON, "late"), (NOON, "now")]
+    assert rung[2:] == [(first, "first"), (first, "soon"), (last, "later")]
