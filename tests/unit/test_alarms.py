@@ -72,22 +72,28 @@ async def test_with_nothing_to_ring_it_sleeps() -> None:
 
 
 async def test_what_is_due_within_a_grain_rings_with_the_first() -> None:
-    """What is late already, or due now, does not wait for company."""
+    """What is late already does not wait for company."""
     clock = ManualClock(NOON)
     rung: list[tuple[datetime, str]] = []
     alarms: Alarms[str] = Alarms(
         clock, lambda which: rung.append((clock.now(), which)), grain=SECOND
     )
     async with running(alarms.run()):
-        for at, which in (
-            (10.0, "first"),
-            (10.9, "soon"),
-            (11.1, "later"),
-            (-5.0, "late"),
-            (0, "now"),
-        ):
+        for at, which in ((10.0, "first"), (10.9, "soon"), (11.1, "later"), (-5.0, "late")):
             alarms.add(NOON + at * SECOND, which)
         await clock.run_until(NOON + 20 * SECOND)
     first, last = NOON + 11 * SECOND, NOON + 12.1 * SECOND
-    assert rung[:2] == [(NOON, "late"), (NOON, "now")]
-    assert rung[2:] == [(first, "first"), (first, "soon"), (last, "later")]
+    assert rung == [(NOON, "late"), (first, "first"), (first, "soon"), (last, "later")]
+
+
+async def test_what_is_due_when_it_is_added_rings_at_once() -> None:
+    """Whatever the grain, and whatever waits already."""
+    clock = ManualClock(NOON)
+    rung: list[str] = []
+    alarms: Alarms[str] = Alarms(clock, rung.append, grain=SECOND)
+    async with running(alarms.run()):
+        alarms.add(NOON + SECOND, "waits")
+        await clock.run_until(NOON)
+        alarms.add(NOON, "due")
+        await clock.run_until(NOON)
+        assert rung == ["due"]
