@@ -38,7 +38,7 @@ QUIET_HOURS = "quiet_hours"
 log = structlog.get_logger()
 
 
-class Hold(Struct, frozen=True, kw_only=True):
+class Hold(Struct, frozen=True, kw_only=True, gc=False):
     """The person does not want it, or not now."""
 
     reason: str

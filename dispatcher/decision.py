@@ -36,7 +36,7 @@ class Action(Enum):
     POISON = "poison"
 
 
-class Decision(Struct, frozen=True, kw_only=True):
+class Decision(Struct, frozen=True, kw_only=True, gc=False):
     """What to do, and the number of the attempt that it is about."""
 
     action: Action

@@ -8,7 +8,8 @@ A slow receiver must not keep others out (convoy #1927). So each attempt needs, 
 | a closed breaker, or to be its probe            | `open`, until it lets one through              |
 | a token within `max_wait`, where there's a rate | `rate`, for exactly when there will be one     |
 | a place at the host and a seat in the process   | `slow`, at once, where it is known to be slow; |
-| (`capacity`), now or after a wait in line       | `busy` where the wait is too long              |
+| (`capacity`), now or after a wait in line       | until one may be free; `busy` where the wait   |
+|                                                 | is too long                                    |
 
 Whoever is turned away is parked by the caller: a due entry, not an attempt. How long a wait in line
 is accepted, `patience` says; the stream holds back the rest (`room`).
@@ -248,7 +249,7 @@ class Destinations:
             return refused
         if queue.place(lane) and self.capacity.free(lane):
             return self._begin(queue, endpoint, lane, now)
-        return TurnedAway(reason="slow") if lane is Lane.SLOW else None
+        return self._patience.slow(self._time.awake(now)) if lane is Lane.SLOW else None
 
     def _serve_lines(self, now: float) -> None:
         """Seats go to hosts in turn."""

@@ -33,7 +33,7 @@ class Event(StrEnum):
     """It took processes down again and again. An alarm."""
 
 
-class Fact(Struct, frozen=True, kw_only=True):
+class Fact(Struct, frozen=True, kw_only=True, gc=False):
     """One change of a delivery's state."""
 
     event: Event

@@ -44,9 +44,9 @@ MOST_MARKS = 10_000
 """Endpoints whose first failures are remembered; the oldest are forgotten above it."""
 MOST_WAITING = 10_000
 """Endpoints that wait to be written; what comes beyond is forgotten: it will fail again."""
-AT_ONCE = 16
-"""Endpoints that are written at the same time."""
-PAUSE = timedelta(milliseconds=500)
+AT_ONCE = 4
+"""Endpoints that are written at the same time. Their answers come in one turn of the loop."""
+PAUSE = timedelta(milliseconds=125)
 """Before the next ones: thousands that fail together must not delay what is due with their
 conditional writes, and what counts is whether they fail for days."""
 ANNOUNCED_AT_ONCE = 50

@@ -34,6 +34,7 @@ from dispatcher.settler import LegEnd
 from dispatcher.standing import TurnedAway
 from dispatcher.telemetry import Reporter
 from dispatcher.work import LegWork
+from reminders.lifecycle.grouping import CLOCKS_APART
 from reminders.model.entry import Kind, Origin
 from reminders.model.ledger import LedgerRow
 from reminders.platform import Platform
@@ -45,14 +46,14 @@ ASK_FROM = 4
 """What was parked so often is parked again only if it is still wanted: a minute has passed."""
 
 
-class Open(Struct, frozen=True, kw_only=True):
+class Open(Struct, frozen=True, kw_only=True, gc=False):
     """Nothing ends it now."""
 
     row: LedgerRow
     decision: Decision
 
 
-class Cleared(Struct, frozen=True, kw_only=True):
+class Cleared(Struct, frozen=True, kw_only=True, gc=False):
     """Leave to send."""
 
     row: LedgerRow
@@ -110,9 +111,11 @@ class LegRunner:
             ended_at = self._clock.now()
         finally:
             self._destinations.leave(place, result)
-        if result.outcome is not Outcome.OK and await self._overtaken(leg, cleared.attempt):
+        end = self._attempted(leg, cleared, (started_at, ended_at), result)
+        ends = end.row.delivery is not None and end.row.delivery.terminal
+        if result.outcome is not Outcome.OK and ends and await self._overtaken(leg, end):
             return None
-        return self._attempted(leg, cleared, (started_at, ended_at), result)
+        return end
 
     # --- before -----------------------------------------------------------------------------------
 
@@ -276,18 +279,19 @@ class LegRunner:
             log.exception("channel.failed", delivery_key=leg.delivery_key)
             return Result(outcome=Outcome.UNKNOWN, error_class="internal")
 
-    async def _overtaken(self, leg: LegWork, attempt: int) -> bool:
-        """Whether another run of this delivery, begun because this one seemed dead, got further.
+    async def _overtaken(self, leg: LegWork, end: LegEnd) -> bool:
+        """Whether another run of this delivery, begun because this one seemed dead, got further:
+        then it has not failed for good, and nobody must read so in the list of what has.
 
-        A failure that ends late must not replace a success, nor have anything sent again.
+        Of one that is tried again its stamp takes care, without a read (`LegEnd.yields_from`).
         """
         row = await self._insist(self._ledger.read, *leg.place)
         if row is None or row.delivery is None:
             return False
         ongoing = not row.delivery.terminal or leg.replay is not None
-        if ongoing and row.attempt_count <= attempt:
+        if ongoing and row.attempt_count <= end.row.attempt_count:
             return False
-        self._report(Event.SUPPRESSED, leg, row=row, attempt=attempt)
+        self._report(Event.SUPPRESSED, leg, row=row, attempt=end.row.attempt_count)
         return True
 
     def _attempted(
@@ -305,7 +309,15 @@ class LegRunner:
         before = cleared.row
         if before.reason == QUIET_HOURS and before.next_attempt_at is not None:
             said = put_off(said, before.next_attempt_at, span[0])
-        return LegEnd(leg=leg, row=row, fact=said, ended_at=span[1], written_at=cleared.written_at)
+        retries = row.next_attempt_at is not None
+        return LegEnd(
+            leg=leg,
+            row=row,
+            fact=said,
+            ended_at=span[1],
+            written_at=cleared.written_at,
+            yields_from=span[0] + CLOCKS_APART if retries else None,
+        )
 
     def _report(self, event: Event, leg: LegWork, *, row: LedgerRow | None, attempt: int) -> None:
         self._reporter.report([fact(event, leg, self._clock.now(), row=row, attempt=attempt)])

@@ -15,6 +15,8 @@ QUICK_S = 0.5
 """A wait for a place at a host that is always accepted."""
 QUICK_NEW_S = 0.1
 """The same for a seat of the few for those whom nobody knows: they may all hang."""
+LONGEST_BOOKING_S = 60.0
+"""However many were told to come back before: they may be answered at once by then."""
 
 
 class Patience:
@@ -28,13 +30,16 @@ class Patience:
         self._lines = lines
         self._crowded = crowded
         self._most_s = most_s
+        self._aside_pace_s = capacity.shares.slow_after_s
+        """How long what is known to be slow holds its place."""
+        self._booked_at = 0.0
 
     def refusal(
         self, queue: Queue, lane: Lane, ahead: int, waiting: int, awake: float
     ) -> TurnedAway | None:
         """Why one does not wait behind so many at its host, and so many everywhere."""
         if lane is Lane.SLOW:
-            return TurnedAway(reason="slow")
+            return self.slow(awake)
         place_s = self._place_s(queue, ahead, awake)
         seat_s = self._seat_s(lane, ahead, waiting, awake)
         expected_s = max(place_s, seat_s)
@@ -47,10 +52,22 @@ class Patience:
             return BUSY
         return None
 
+    def slow(self, awake: float) -> TurnedAway:
+        """What is known to be slow does not wait in line. All being taken, everybody is told
+        another time, one after the other as places get free; nothing is kept for them.
+        """
+        if self._capacity.free(Lane.SLOW):  # but none at its host
+            return TurnedAway(reason="slow")
+        step_s = self._aside_pace_s / self._capacity.shares.aside
+        self._booked_at = min(max(self._booked_at, awake) + step_s, awake + LONGEST_BOOKING_S)
+        return TurnedAway(reason="slow", wait_s=self._booked_at - awake)
+
     def seat_freed(self, lane: Lane, took_s: float, awake: float) -> None:
         """It was held for so long."""
         line = self._lines.get(lane)
-        if line is not None:
+        if line is None:
+            self._aside_pace_s += WEIGHT * (took_s - self._aside_pace_s)
+        else:
             line.pace_s += WEIGHT * (took_s - line.pace_s)
             line.moved_at = awake
 

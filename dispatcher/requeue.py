@@ -93,15 +93,18 @@ class Requeue:
 
     async def _put(self, entries: Sequence[DueEntry]) -> None:
         now = self._clock.now()
-        found = await asyncio.gather(*(self._moved(entry, now) for entry in entries))
-        await self._writer.put([each for each in found if each is not None], stamp=stamp_of(now))
+        settled_before = now - MINUTE - self._grace / 2
+        found = [entry for entry in entries if entry.key.minute > settled_before]
+        if len(found) < len(entries):
+            old = [entry for entry in entries if entry.key.minute <= settled_before]
+            moved = await asyncio.gather(*(self._moved(entry, now) for entry in old))
+            found += [entry for entry in moved if entry is not None]
+        await self._writer.put(found, stamp=stamp_of(now))
 
     async def _moved(self, entry: DueEntry, now: datetime) -> DueEntry | None:
-        """Where it is found. A repeat long after: its minute may be settled, and nobody would look
-        into it again; None: it was handled there.
+        """Of a repeat long after: its minute may be settled, and nobody would look into it again;
+        so it is put where it is found. None: it was handled there.
         """
-        if entry.key.minute + MINUTE + self._grace / 2 > now:
-            return entry
         state = await self._due.read(entry.key)
         if state is not None and state.handled_at is not None:
             return None
@@ -118,7 +121,8 @@ def parking(
 ) -> timedelta:
     """For how long it is parked: back-off with jitter, so that many do not come back at once.
 
-    A time that was named for this one is kept to: `rate`, `asked`. A breaker that stays open longer
+    A time that was named for this one is kept to: `rate`, `asked`. A place aside is not looked for
+    before there may be one: `slow`. A breaker that stays open longer
     than the back-off is waited for, but never longer than the retries of a delivery that failed as
     often as this one was parked: so a breaker delays nothing more than its destination's failures
     would have.
@@ -131,6 +135,8 @@ def parking(
         return named
     if turned.reason == "asked":
         return named * (1 + (drawn - 0.5) / 5)
+    if turned.reason == "slow":
+        return max(backoff, named)
     schedule = leg.work.body.retry.schedule or schedule
     longest = schedule[min(leg.attempt - leg.before + parked, len(schedule) - 1)]
     return max(backoff, min(named * (0.5 + drawn), longest))

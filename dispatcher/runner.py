@@ -52,7 +52,7 @@ class Start(Struct, frozen=True, kw_only=True):
     """Told right before they do: from then on each counts by itself."""
 
 
-class Sent(Struct, frozen=True, kw_only=True):
+class Sent(Struct, frozen=True, kw_only=True, gc=False):
     """A job of which nothing is left to send."""
 
     entry: DueEntry

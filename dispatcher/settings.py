@@ -18,7 +18,7 @@ class DispatcherSettings(Struct, frozen=True, kw_only=True):
 
     max_in_flight: int = 512
     """Attempts under way at destinations that answer soon. Above it nothing is read: entries wait
-    in the stream. Half as many again may be under way at those that do not (`capacity`)."""
+    in the stream. Twice as many may be under way beside at those that do not (`capacity`)."""
     max_unsettled: int = 8192
     """Jobs taken and not settled yet, which a crash now would repeat. Above it nothing is read."""
     settle_linger: timedelta = timedelta(milliseconds=100)

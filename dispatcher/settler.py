@@ -11,7 +11,7 @@ the same key, so the delay is bounded.
 """
 
 import asyncio
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -32,6 +32,10 @@ from reminders.model.ledger import LedgerRow
 from reminders.platform import Platform
 
 BATCH = 500
+TOLD_AT_ONCE = 16
+"""Of a batch that is on record. Then the loop has a turn: to log and count hundreds takes 10 ms and
+more, for which whatever is due would wait.
+"""
 BUSY_SENDS = 32
 """So many sends under way hold settling back."""
 LOOK_EVERY = timedelta(milliseconds=5)
@@ -44,7 +48,7 @@ AFTER = timedelta(milliseconds=1)
 log = structlog.get_logger()
 
 
-class LegEnd(Struct, frozen=True, kw_only=True):
+class LegEnd(Struct, frozen=True, kw_only=True, gc=False):
     """How a leg ended, or what comes next; not on record yet."""
 
     leg: LegWork
@@ -55,6 +59,10 @@ class LegEnd(Struct, frozen=True, kw_only=True):
     """When the attempt, or the look that made one needless, was over."""
     written_at: datetime | None = None
     """When the row was written before, if it was."""
+    yields_from: datetime | None = None
+    """Of an attempt that failed and is repeated: what was put on record since then, by whoever took
+    this process for dead, counts more. That is, by any clock, after all that the attempt knew of.
+    """
 
 
 class Settlement(Struct, frozen=True, kw_only=True):
@@ -193,8 +201,11 @@ class Settler:
             await self._store.due.handled(entries, at=self._clock.now())
         for each in batch:
             each.settled()
-        self._reporter.report([end.fact for end in ends])
-        self._noticed(ends)
+        for start in range(0, len(ends), TOLD_AT_ONCE):
+            await asyncio.sleep(0)
+            part = ends[start : start + TOLD_AT_ONCE]
+            self._reporter.report([end.fact for end in part])
+            self._noticed(part)
 
     async def _list(self, ends: Sequence[LegEnd]) -> list[LegEnd]:
         """What ended failed or expired goes into the list of those, before it is on record."""
@@ -206,20 +217,19 @@ class Settler:
         return [replace(end, row=row) for end, (row, _) in zip(ends, marked, strict=True)]
 
     async def _record(self, ends: Sequence[LegEnd]) -> None:
-        """The rows, together. What ended a while ago is stamped as of then, one by one: a process
-        that stood still must not replace what others, who thought it dead, have put on record.
-        """
+        """The rows, together, by their stamps."""
         now = self._clock.now()
-        fresh = [end for end in ends if now - end.ended_at <= self._within + FRESH]
-        old = [end for end in ends if now - end.ended_at > self._within + FRESH]
-        if fresh:
-            await self._store.ledger.write([end.row for end in fresh], at=self._stamp(fresh))
-        for end in old:
-            at = end.ended_at
-            if end.written_at is not None:
-                at = max(at, end.written_at + AFTER)
-            await self._store.ledger.write([end.row], at=at)
+        rows: defaultdict[datetime, list[LedgerRow]] = defaultdict(list)
+        for end in ends:
+            rows[self._stamp(end, now)].append(end.row)
+        write = self._store.ledger.write
+        await asyncio.gather(*(write(stamped, at=at) for at, stamped in rows.items()))
 
-    def _stamp(self, ends: Sequence[LegEnd]) -> datetime:
-        before = [end.written_at + AFTER for end in ends if end.written_at is not None]
-        return max([self._clock.now(), *before])
+    def _stamp(self, end: LegEnd, now: datetime) -> datetime:
+        """What ended a while ago is stamped as of then: a process that stood still must not replace
+        what others, who thought it dead, have put on record. Nor must a failure that is not final.
+        """
+        at = now if now - end.ended_at <= self._within + FRESH else end.ended_at
+        if end.yields_from is not None:
+            at = min(at, end.yields_from)
+        return at if end.written_at is None else max(at, end.written_at + AFTER)

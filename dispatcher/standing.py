@@ -66,7 +66,7 @@ def sign_of(result: Result | None) -> Sign:
     return Sign.ANSWERED
 
 
-class TurnedAway(Struct, frozen=True, kw_only=True):
+class TurnedAway(Struct, frozen=True, kw_only=True, gc=False):
     """Not now."""
 
     reason: str
@@ -78,7 +78,7 @@ class TurnedAway(Struct, frozen=True, kw_only=True):
 BUSY = TurnedAway(reason="busy")
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True, gc=False):
     """A breaker has moved."""
 
     destination: str

@@ -13,7 +13,7 @@ from reminders.model.subscriber import Subscriber
 from reminders.ports import Job
 
 
-class Work(Struct, frozen=True, kw_only=True):
+class Work(Struct, frozen=True, kw_only=True, gc=False):
     """A job that delivers."""
 
     job: Job

@@ -29,7 +29,7 @@ from reminders.config.settings import Service as ServiceName
 from reminders.config.settings import Settings, load_settings
 from reminders.config.sources import variable
 from reminders.errors import TocsinError
-from reminders.runtime import calm_collector, take_short_turns
+from reminders.runtime import allow_files, calm_collector, take_short_turns
 from reminders.telemetry.endpoint import endpoint
 from reminders.telemetry.logs import configure_logging
 from reminders.telemetry.metrics import configure_metrics
@@ -103,13 +103,20 @@ class _Run:
     async def main(self) -> int:
         """The exit code."""
         prompt = take_short_turns()  # before there are threads, which inherit it
+        files = allow_files()
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self.signalled, number)
         try:
             async with AsyncExitStack() as stack:
                 port = await self.answer(stack)
-                log.info("service.starting", http_port=port, pid=os.getpid(), short_turns=prompt)
+                log.info(
+                    "service.starting",
+                    http_port=port,
+                    pid=os.getpid(),
+                    short_turns=prompt,
+                    open_files=files,
+                )
                 await self.live()
         except asyncio.CancelledError:
             if not self.stop.is_set():

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
-from bench.harness.machine import child_running
+from bench.harness.machine import Meter, child_running
 from reminders.cli import children
 from reminders.cli.stack import migrate
 from reminders.localstack import Endpoints, provide
@@ -25,6 +25,8 @@ Progress = Callable[[str], None]
 
 SETTLE_S = 1.0
 """After start-up, before anything is measured."""
+QUIET_CORES, QUIET_FOR_S, QUIET_WITHIN_S = 0.15, 2.0, 60.0
+"""Idle is less than so many cores, all together, for so long."""
 SEPARATE_S = 32.0
 """Beyond the look-ahead (30 s): what is due later is found by the scanner's ordinary reading."""
 
@@ -85,6 +87,34 @@ class Stack:
                 yield
             finally:
                 self.services = {}
+
+    @contextmanager
+    def another_scheduler(self) -> Iterator[str]:
+        """One more beside that of `running`, while the block lasts; its gRPC address."""
+        name, address = "scheduler-2", f"{children.HOST}:{free_port()}"
+        environment = {**self.environment, "TOCSIN_GRPC_ADDRESS": address}
+        with children.running(
+            environment, {name: free_port()}, self.folder / "logs", self.progress
+        ) as started:
+            self.services[name] = started[0].process.process.pid
+            try:
+                yield address
+            finally:
+                del self.services[name]
+
+    def quiet(self) -> None:
+        """Returns when our processes are idle: Cassandra compacts what the last line wrote, and
+        the next one must not pay for it. At most `QUIET_WITHIN_S` later.
+        """
+        end = time.monotonic() + QUIET_WITHIN_S
+        while time.monotonic() < end:
+            meter = Meter(self.processes)
+            meter.start()
+            time.sleep(QUIET_FOR_S)
+            usage = meter.stop()
+            if sum(usage.cpu.values()) < QUIET_CORES * usage.seconds:
+                return
+        self.progress("  it does not get quiet …")
 
 
 @contextmanager

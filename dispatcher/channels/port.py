@@ -48,7 +48,7 @@ class Outcome(StrEnum):
     """It may have been taken; trying again may repeat it, under the same delivery key."""
 
 
-class Outgoing(Struct, frozen=True, kw_only=True):
+class Outgoing(Struct, frozen=True, kw_only=True, gc=False):
     """One attempt at one channel."""
 
     delivery_key: str
@@ -83,7 +83,7 @@ class Outgoing(Struct, frozen=True, kw_only=True):
         return self.occurrence.planned_at.astimezone(where).replace(tzinfo=None)
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(Struct, frozen=True, kw_only=True, gc=False):
     """How it went."""
 
     outcome: Outcome
@@ -99,7 +99,7 @@ class Result(Struct, frozen=True, kw_only=True):
     """What the receiver asked for, counted from the end of the attempt."""
 
 
-class Destination(Struct, frozen=True, kw_only=True):
+class Destination(Struct, frozen=True, kw_only=True, gc=False):
     """Who is burdened by an attempt. `dispatcher.standing` says what is limited by what."""
 
     name: str = ""

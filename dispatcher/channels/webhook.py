@@ -49,7 +49,7 @@ MAX_BODY_BYTES = 68 * 1024
 """A payload of 64 KiB, and what is around it."""
 
 
-class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class Payload(msgspec.Struct, frozen=True, kw_only=True, rename="camel", gc=False):
     """The body, in the order of its fields."""
 
     event_id: str

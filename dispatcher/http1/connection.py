@@ -27,7 +27,7 @@ SWITCHING = 101
 """The one 1xx that no other answer follows. Nobody here asks for it."""
 
 
-class Answer(Struct, frozen=True):
+class Answer(Struct, frozen=True, gc=False):
     """What came back."""
 
     status: int
@@ -59,13 +59,14 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
+        parser = httptools.HttpResponseParser(self)
         # As aiohttp reads: what answers in a sloppy way has taken the request all the same.
-        self._parser.set_dangerous_leniencies(
+        parser.set_dangerous_leniencies(
             lenient_headers=True,
             lenient_optional_cr_before_lf=True,
             lenient_spaces_after_chunk_size=True,
         )
+        self._parser: httptools.HttpResponseParser | None = parser
         self._waiter: asyncio.Future[None] | None = None
         self.usable = True
         self.idle_since = 0.0
@@ -84,8 +85,7 @@ class Connection(asyncio.Protocol):
 
         Raises `HttpFailure`. Cancelling closes the connection.
         """
-        assert self._transport is not None
-        if not self.usable:
+        if self._transport is None or not self.usable:
             raise ConnectFailed("closed before anything was sent")
         self._begin()
         waiter = self._waiter = self._loop.create_future()
@@ -96,6 +96,7 @@ class Connection(asyncio.Protocol):
         finally:
             timer.cancel()
             self._waiter = None
+            del waiter  # its error has this frame: a cycle, which the collector would have to find
             if not self._clean():
                 self.close()
         assert self._status is not None
@@ -138,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Some of the answer, or something that nobody asked for."""
-        if self._waiter is None or self._waiter.done():
+        if self._parser is None or self._waiter is None or self._waiter.done():
             self._surplus = True
             self.close()
             return
@@ -161,9 +162,13 @@ class Connection(asyncio.Protocol):
         self._fail(Disconnected("closed without an answer"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is closed."""
+        """It is closed. So that nothing is left for the collector, it lets go of those that have
+        it, too.
+        """
         self.usable = False
         self._fail(Disconnected(str(exc) if exc else "closed without an answer"))
+        self._transport = None
+        self._parser = None
 
     # --- what the parser says ---------------------------------------------------------------------
 
@@ -181,6 +186,7 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """The status is known, if this is the answer itself."""
+        assert self._parser is not None
         status = self._parser.get_status_code()
         if self._status is None and (status == SWITCHING or not 100 <= status < 200):
             self._status = status
@@ -193,5 +199,6 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Its end, if this was the answer itself."""
         if self._status is not None and not self._complete:
+            assert self._parser is not None
             self._complete = True
             self._stays = self._parser.should_keep_alive()  # it forgets

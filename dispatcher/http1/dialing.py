@@ -63,7 +63,9 @@ class Dialer:
             try:
                 opened = await self._connect(addresses)
             except ConnectFailed as error:
-                raise (untrusted or error) from error
+                if untrusted is None:
+                    raise
+                raise untrusted from error
             peer = ""
             try:
                 peer = opened.getpeername()[0]
@@ -94,6 +96,8 @@ class Dialer:
             return socket.socket(*info[:3])
 
         try:
+            if len(addresses) == 1:
+                return await _connected(make(addresses[0]), addresses[0])
             return await aiohappyeyeballs.start_connection(
                 addresses,
                 happy_eyeballs_delay=HEAD_START_S,
@@ -166,6 +170,17 @@ class Dialer:
             assert problems[0] is not None
             raise problems[0]
         return deque(passing)
+
+
+async def _connected(made: socket.socket, info: AddressInfo) -> socket.socket:
+    """To the only address there is: nothing to choose from."""
+    made.settimeout(0)
+    try:
+        await asyncio.get_running_loop().sock_connect(made, info[4])
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 def _literal(origin: Origin) -> AddressInfo | None:

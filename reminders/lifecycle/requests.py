@@ -15,7 +15,7 @@ from reminders.model.record import OccurrenceAnswer, Record, Status
 T = TypeVar("T")
 
 
-class CreateRequest(Struct, frozen=True, kw_only=True):
+class CreateRequest(Struct, frozen=True, kw_only=True, gc=False):
     """One reminder to make, validated and normalized."""
 
     namespace: str
@@ -38,7 +38,7 @@ class Call(Struct, frozen=True, kw_only=True):
     """The same for retries of this very call."""
 
 
-class View(Struct, frozen=True, kw_only=True):
+class View(Struct, frozen=True, kw_only=True, gc=False):
     """A reminder as a caller sees it."""
 
     record: Record
@@ -48,7 +48,7 @@ class View(Struct, frozen=True, kw_only=True):
     """Planned occurrences that nobody handled yet, soonest first; without bodies."""
 
 
-class Created(Struct, frozen=True, kw_only=True):
+class Created(Struct, frozen=True, kw_only=True, gc=False):
     """The stored reminder."""
 
     view: View

@@ -8,19 +8,19 @@ from msgspec import Struct
 from reminders.recurrence.policies import Gap, MissingDay, Overlap
 
 
-class At(Struct, frozen=True, kw_only=True, array_like=True, tag="at"):
+class At(Struct, frozen=True, kw_only=True, array_like=True, tag="at", gc=False):
     """Once, at an instant."""
 
     instant: datetime
 
 
-class After(Struct, frozen=True, kw_only=True, array_like=True, tag="after"):
+class After(Struct, frozen=True, kw_only=True, array_like=True, tag="after", gc=False):
     """Once, so long after the create or change that carried it was taken."""
 
     delay: timedelta
 
 
-class LocalTime(Struct, frozen=True, kw_only=True, array_like=True, tag="local"):
+class LocalTime(Struct, frozen=True, kw_only=True, array_like=True, tag="local", gc=False):
     """Once, at a wall-clock time in a zone."""
 
     date: str | None
@@ -30,7 +30,7 @@ class LocalTime(Struct, frozen=True, kw_only=True, array_like=True, tag="local")
     zone: str
 
 
-class Recurring(Struct, frozen=True, kw_only=True, array_like=True, tag="recurring"):
+class Recurring(Struct, frozen=True, kw_only=True, array_like=True, tag="recurring", gc=False):
     """Again and again, in local time. Exactly one of `rrule` and `cron` is set."""
 
     rrule: str | None = None
@@ -67,7 +67,7 @@ RETRY_SCHEDULE = (
 """The longest wait before each attempt, the first one included: 27 h 35 min in all."""
 
 
-class Retry(Struct, frozen=True, kw_only=True, array_like=True):
+class Retry(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """How long one delivery is tried."""
 
     max_attempts: int = len(RETRY_SCHEDULE)
@@ -78,7 +78,7 @@ class Retry(Struct, frozen=True, kw_only=True, array_like=True):
     """As `RETRY_SCHEDULE`, the last wait repeated; empty: the deployment's."""
 
 
-class Policies(Struct, frozen=True, kw_only=True, array_like=True):
+class Policies(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What happens with awkward dates, lateness and failure."""
 
     gap: Gap = Gap.NEXT_VALID
@@ -92,7 +92,7 @@ class Policies(Struct, frozen=True, kw_only=True, array_like=True):
     retry: Retry = Retry()
 
 
-class Webhook(Struct, frozen=True, kw_only=True, array_like=True, tag="webhook"):
+class Webhook(Struct, frozen=True, kw_only=True, array_like=True, tag="webhook", gc=False):
     """An HTTP POST of JSON."""
 
     url: str
@@ -100,18 +100,18 @@ class Webhook(Struct, frozen=True, kw_only=True, array_like=True, tag="webhook")
     secret_id: str | None = None
 
 
-class Log(Struct, frozen=True, kw_only=True, array_like=True, tag="log"):
+class Log(Struct, frozen=True, kw_only=True, array_like=True, tag="log", gc=False):
     """A line in the dispatcher's log."""
 
 
-class Email(Struct, frozen=True, kw_only=True, array_like=True, tag="email"):
+class Email(Struct, frozen=True, kw_only=True, array_like=True, tag="email", gc=False):
     """A message by SMTP. An empty `to`, here and below: that of the user's recipient record."""
 
     to: str
     subject: str | None = None
 
 
-class Sms(Struct, frozen=True, kw_only=True, array_like=True, tag="sms"):
+class Sms(Struct, frozen=True, kw_only=True, array_like=True, tag="sms", gc=False):
     """A short message; `to` is an E.164 number."""
 
     to: str
@@ -124,7 +124,7 @@ class PushProvider(StrEnum):
     APNS = "apns"
 
 
-class Push(Struct, frozen=True, kw_only=True, array_like=True, tag="push"):
+class Push(Struct, frozen=True, kw_only=True, array_like=True, tag="push", gc=False):
     """A notification on a device."""
 
     to: str
@@ -135,7 +135,7 @@ class Push(Struct, frozen=True, kw_only=True, array_like=True, tag="push"):
 Target = Webhook | Log | Email | Sms | Push
 
 
-class Channel(Struct, frozen=True, kw_only=True, array_like=True):
+class Channel(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """One way to the receiver; `channel_id` is unique within the reminder."""
 
     channel_id: str
@@ -152,7 +152,7 @@ def audience_of(user_id: str, topic_id: str) -> str:
     return TOPIC_KEY + topic_id if topic_id else user_id
 
 
-class Definition(Struct, frozen=True, kw_only=True, array_like=True):
+class Definition(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """Everything the caller decides.
 
     Equal content encodes to equal bytes, which is what `codec.content_hash` relies on: `labels` are

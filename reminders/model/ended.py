@@ -19,7 +19,7 @@ class EndedPlace(NamedTuple):
     target: str = ""
 
 
-class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Ended(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A delivery that ended `failed` or `expired`, or an occurrence that did without any delivery.
 
     Only a finding aid: the ledger decides (`stands`). One whose delivery was sent again meanwhile

@@ -29,7 +29,7 @@ class Why(StrEnum):
     """Somebody asked for it."""
 
 
-class Address(Struct, frozen=True, kw_only=True):
+class Address(Struct, frozen=True, kw_only=True, gc=False):
     """Which endpoint."""
 
     namespace: str
@@ -79,7 +79,7 @@ def _id_of(kind: str, address: str) -> str:
     return f"ep_{b32encode(digest).decode().rstrip('=').lower()}"
 
 
-class Endpoint(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Endpoint(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What is known of an endpoint that fails, failed lately, or is disabled.
 
     A healthy one has none: nothing is written while all goes well.

@@ -19,7 +19,7 @@ class Origin(StrEnum):
     """The rule names it; somebody asked for it after its time."""
 
 
-class Occurrence(Struct, frozen=True, kw_only=True, array_like=True):
+class Occurrence(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """One promised ringing, from the local intent to the instant."""
 
     occurrence_id: str
@@ -44,7 +44,7 @@ class Occurrence(Struct, frozen=True, kw_only=True, array_like=True):
     origin: Origin = Origin.SCHEDULE
 
 
-class DueKey(Struct, frozen=True, kw_only=True, array_like=True, order=True):
+class DueKey(Struct, frozen=True, kw_only=True, array_like=True, order=True, gc=False):
     """Where a due entry lives: in partition (UTC minute of ring_at, shard)."""
 
     ring_at: datetime
@@ -83,7 +83,7 @@ class Kind(StrEnum):
     """Somebody counts how far a fan-out has come."""
 
 
-class Replay(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Replay(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Why a delivery that had ended is tried again."""
 
     replay_id: str
@@ -97,7 +97,7 @@ class Replay(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Also where it was acknowledged, or the reminder cancelled or paused."""
 
 
-class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One channel of an occurrence, at its n-th attempt."""
 
     channel_id: str
@@ -108,7 +108,7 @@ class Leg(Struct, frozen=True, kw_only=True, omit_defaults=True):
     replay: Replay | None = None
 
 
-class Body(Struct, frozen=True, kw_only=True, array_like=True):
+class Body(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What delivering needs beyond the entry itself; the same for all entries of a version."""
 
     user_id: str
@@ -128,7 +128,7 @@ class Body(Struct, frozen=True, kw_only=True, array_like=True):
     """Of a test send: this subscriber alone is told, whatever its filter and pause."""
 
 
-class BackfillPage(Struct, frozen=True, kw_only=True, array_like=True):
+class BackfillPage(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """What is left of a backfill: the body of a `backfill` entry."""
 
     backfill_id: str
@@ -142,7 +142,7 @@ class BackfillPage(Struct, frozen=True, kw_only=True, array_like=True):
     """When the one before the first was planned: jitter keeps its distance."""
 
 
-class FanoutPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class FanoutPage(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Some of those whom an occurrence of a topic's reminder is for."""
 
     bucket: int = 0
@@ -156,7 +156,7 @@ class FanoutPage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     `stood` of the replay are of each delivery. Of a tally: one of a replay."""
 
 
-class DueEntry(Struct, frozen=True, kw_only=True, array_like=True):
+class DueEntry(Struct, frozen=True, kw_only=True, array_like=True, gc=False):
     """All that firing needs: one cell, handed on as it is, so that it never mixes versions."""
 
     key: DueKey
@@ -223,7 +223,7 @@ class Fate(StrEnum):
     CLAIMED = "claimed"
 
 
-class EntryState(Struct, frozen=True, kw_only=True):
+class EntryState(Struct, frozen=True, kw_only=True, gc=False):
     """A due entry as it was read, with what has become of it."""
 
     entry: DueEntry

@@ -15,7 +15,7 @@ class Standing(StrEnum):
     FAILED = "failed"
 
 
-class TargetCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TargetCounts(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """How many deliveries of a fan-out stand how."""
 
     open: int = 0
@@ -39,7 +39,7 @@ class TargetCounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
-class PageCount(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PageCount(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a page of a fan-out came to: when all that it sent was on record, or parked."""
 
     bucket: int
@@ -56,7 +56,7 @@ class PageCount(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Set where the fan-out ended here before its end: a stable word."""
 
 
-class Fanout(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Fanout(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """How far an occurrence of a topic's reminder has come, as it was counted last."""
 
     topic_id: str

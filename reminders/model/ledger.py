@@ -45,7 +45,7 @@ class DeliveryStatus(StrEnum):
         return self not in (self.PENDING, self.SENDING, self.RETRYING)
 
 
-class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One try at a channel."""
 
     number: int
@@ -61,7 +61,7 @@ class Attempt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Id of the replay that it is part of; empty: of none."""
 
 
-class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LedgerRow(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A delivery, or (channel empty) an occurrence that had none."""
 
     namespace: str

@@ -8,7 +8,7 @@ from msgspec import Struct
 from reminders.model.definition import PushProvider
 
 
-class PushAddress(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PushAddress(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One device."""
 
     token: str
@@ -24,7 +24,7 @@ class QuietRule(StrEnum):
     """It is not sent."""
 
 
-class QuietHours(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class QuietHours(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Every day from `start` to before `end`, local times in the record's zone, to the minute.
 
     An `end` that is not after `start` lies on the next day.
@@ -43,7 +43,7 @@ class OptOut(StrEnum):
     PUSH = "push"
 
 
-class Recipient(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Recipient(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Everything that is kept of a user: one row, so that erasing it erases the user."""
 
     namespace: str

@@ -20,7 +20,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-class OccurrenceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OccurrenceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What a change found out about one live occurrence."""
 
     occurrence_id: str
@@ -31,7 +31,7 @@ class OccurrenceAnswer(Struct, frozen=True, kw_only=True, omit_defaults=True):
     a cancel."""
 
 
-class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """How a change ended; a repeat of its request id answers this."""
 
     request_id: str
@@ -47,7 +47,7 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Deliveries that a cancel stopped, of occurrences that had fired: at least so many."""
 
 
-class Change(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Change(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A change in progress, complete enough for anybody to finish it."""
 
     action: str
@@ -72,7 +72,7 @@ class Change(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What will not ring by this change, for the ledger; those that had fired are left out."""
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One version of a reminder, as the static columns of its partition hold it."""
 
     namespace: str
@@ -107,7 +107,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.status if self.status in (Status.CANCELLED, Status.FAILED) else None
 
 
-class Stored(Struct, frozen=True, kw_only=True):
+class Stored(Struct, frozen=True, kw_only=True, gc=False):
     """A record as it was read, with its live entries and the change in progress, if any."""
 
     record: Record
@@ -126,7 +126,7 @@ class Stored(Struct, frozen=True, kw_only=True):
         return tuple(sorted(entries, key=lambda entry: entry.key))
 
 
-class NewReminder(Struct, frozen=True, kw_only=True):
+class NewReminder(Struct, frozen=True, kw_only=True, gc=False):
     """All that a create writes."""
 
     record: Record
@@ -134,7 +134,7 @@ class NewReminder(Struct, frozen=True, kw_only=True):
     """Complete, soonest first."""
 
 
-class DedupClaim(Struct, frozen=True, kw_only=True):
+class DedupClaim(Struct, frozen=True, kw_only=True, gc=False):
     """A caller's key and the reminder it stands for."""
 
     namespace: str

@@ -17,7 +17,7 @@ def bucket_of(subscriber_id: str) -> int:
     return crc32(subscriber_id.encode()) % SUBSCRIBER_BUCKETS
 
 
-class Secret(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Secret(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A signing secret of one webhook. Its `repr` hides it, so logs and errors can't show it.
 
     Written once and never changed: a rotation adds one, and how long the ones before it stay valid
@@ -38,7 +38,7 @@ class Secret(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"Secret(secret_id={self.secret_id!r}, made_at={self.made_at.isoformat()}, hidden)"
 
 
-class Subscriber(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Subscriber(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One subscriber of a topic. Meanings and limits: `protos/tocsin/v1/topic_service.proto`."""
 
     namespace: str

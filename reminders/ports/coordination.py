@@ -61,7 +61,7 @@ class ClaimAnswer(IntEnum):
     """The copy is older than voids live: read it again."""
 
 
-class Copy(Struct, frozen=True, kw_only=True):
+class Copy(Struct, frozen=True, kw_only=True, gc=False):
     """An entry in a scanner's hands."""
 
     state: EntryState
@@ -79,7 +79,7 @@ class Copy(Struct, frozen=True, kw_only=True):
         return self.state.entry.kind is Kind.OCCURRENCE and self.state.fate is not Fate.CLAIMED
 
 
-class Revocation(Struct, frozen=True, kw_only=True):
+class Revocation(Struct, frozen=True, kw_only=True, gc=False):
     """What `revoke` found."""
 
     claimed: frozenset[str]
@@ -139,7 +139,7 @@ class Claims(Protocol):
         """
 
 
-class Job(Struct, frozen=True, kw_only=True):
+class Job(Struct, frozen=True, kw_only=True, gc=False):
     """One message of a stream."""
 
     shard: int

@@ -12,7 +12,7 @@ REMINDER_ID_BYTES = 40
 _NAMESPACE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII).fullmatch
 
 
-class Name(Struct, frozen=True, kw_only=True):
+class Name(Struct, frozen=True, kw_only=True, gc=False):
     """Which reminder."""
 
     namespace: str

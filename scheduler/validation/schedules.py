@@ -17,7 +17,7 @@ _KINDS = "at, after, local or recurrence"
 A_ZONE_OR_RECORD = f"{A_ZONE}, here or in the user's recipient record (PutRecipient)"
 
 
-class Against(Struct, frozen=True, kw_only=True):
+class Against(Struct, frozen=True, kw_only=True, gc=False):
     """What a schedule is read against."""
 
     now: datetime

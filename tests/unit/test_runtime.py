@@ -4,7 +4,9 @@ import ctypes
 import gc
 import os
 import platform
+import resource
 import struct
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -80,3 +82,19 @@ def test_the_collector_looks_seldom_at_what_lives_long() -> None:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def test_as_many_files_as_the_system_allows() -> None:
+    """In a process of its own, which starts with the usual limit."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    program = (
+        "import resource as r\n"
+        "from reminders.runtime import allow_files\n"
+        "most = r.getrlimit(r.RLIMIT_NOFILE)[1]\n"
+        "r.setrlimit(r.RLIMIT_NOFILE, (256, most))\n"
+        "print(allow_files(), *r.getrlimit(r.RLIMIT_NOFILE))\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert said.stdout.split() == [str(most)] * 3

@@ -219,15 +219,19 @@ async def test_after_a_crash_only_the_open_channel_is_sent_again(world: Any) -> 
     assert (await world.row("b")).delivery is DeliveryStatus.CONFIRMED
 
 
-async def test_a_failure_that_ends_late_does_not_replace_a_success(worlds: Any) -> None:
+@pytest.mark.parametrize("failure", ["BUSY", "GONE"])
+async def test_a_failure_that_ends_late_does_not_replace_a_success(
+    worlds: Any, failure: str
+) -> None:
     """Two runs of one delivery: the first was thought dead and fails after the second went well.
+    Whatever it wrote for a next attempt sends nothing; nor is it listed as failed.
 
     Found by the simulation: Redis lost everything while a receiver did not answer, the trailing
     scan added the job again, and the first attempt's time-out put `retrying` over `delivered`.
     """
     world = worlds()
     entry = await world.reminder()
-    world.sender.results = [world.BUSY]
+    world.sender.results = [getattr(world, failure)]
 
     async def meanwhile(_outgoing: Any) -> None:
         world.sender.on_send = None
@@ -239,4 +243,33 @@ async def test_a_failure_that_ends_late_does_not_replace_a_success(worlds: Any) 
     await world.runner().run(world.job(entry))
     row = await world.row()
     assert row.delivery is DeliveryStatus.CONFIRMED
-    assert await world.waiting() == [], "nothing is left to be sent"
+    sent = len(world.sender.sent)
+    for waiting in await world.waiting():
+        world.clock.move_to(max(waiting.key.ring_at, world.clock.now()))
+        await world.runner().run(world.job(waiting))
+    assert len(world.sender.sent) == sent
+    assert await world.row() == row
+    assert "ended.add" not in world.points
+
+
+@pytest.mark.parametrize("behind", [timedelta(0), timedelta(milliseconds=190)])
+async def test_a_failure_is_after_the_one_before_whosever_clock_is_behind(
+    worlds: Any, behind: timedelta
+) -> None:
+    """The retry comes at once, to a process whose clock is behind: it is on record all the same."""
+    world = worlds()
+    entry = await world.reminder()
+    world.sender.results = [world.BUSY, world.BUSY]
+    await world.runner().run(world.job(entry))
+    before = await world.row()
+    world.clock._now -= behind
+    retry = world.retry_of(entry, 2, before.next_attempt_at)
+
+    async def hangs(_outgoing: Any) -> None:
+        world.clock.advance(timedelta(seconds=8))
+
+    world.sender.on_send = hangs
+    await world.runner().run(world.job(retry))
+    row = await world.row()
+    assert row.attempt_count == 2
+    assert row.next_attempt_at > before.next_attempt_at

@@ -135,7 +135,7 @@ async def test_hosts_do_not_share_places_and_nobody_has_no_limit() -> None:
 
 async def test_what_hangs_goes_aside_and_the_rest_is_turned_away_at_once() -> None:
     """Of the sixteen seats none is held any longer than a second, and nothing of it waits."""
-    async with running(Run()) as run:
+    async with running(Run(terms=Terms(places=64))) as run:
         for number in range(40):
             run.begin(at(f"h{number}"), TIMEOUT_S)
         await run.until(1.05)
@@ -143,14 +143,46 @@ async def test_what_hangs_goes_aside_and_the_rest_is_turned_away_at_once() -> No
         await run.until(2.2)
         assert run.destinations.pressing == 0
         known = list(run.started)
-        run.away.clear()
-        for number in range(40):
-            run.begin(at(f"h{number}"), TIMEOUT_S)
-        await asyncio.sleep(0)
         assert len(known) >= 6
-        turned = [away.reason for host in known for away in run.away.get(host, [])]
-        assert len(turned) >= 4
-        assert set(turned) == {"slow"}
+        run.away.clear()
+        capacity = run.destinations.capacity
+        places = capacity.shares.aside - capacity.aside
+        for number in range(places + 10):
+            run.begin(at(known[number % len(known)]), TIMEOUT_S)
+        await asyncio.sleep(0)
+        turned = [away for host in known for away in run.away.get(host, [])]
+        assert [away.reason for away in turned] == ["slow"] * 10
+
+
+async def test_who_finds_no_place_aside_is_told_when_there_may_be_one() -> None:
+    """Everybody another time, as far apart as places get free; nobody to wait more than a minute.
+
+    Coming back on a schedule of its own, each would be turned away again and again.
+    """
+    async with running(Run(seats=1, terms=Terms(places=64))) as run:
+        await run.prove(["a"])
+        for _ in range(2):  # now it is known to be slow
+            run.begin(at("a"), 4)
+            await run.until(run.now + 4.5)
+        for _ in range(40):  # both places aside, taken for 4 s each
+            run.begin(at("a"), 4)
+            run.begin(at("a"), 4)
+            await run.until(run.now + 4.1)
+        for _ in range(2):
+            run.begin(at("a"), 4)
+        run.away.clear()
+        for _ in range(50):
+            run.begin(at("a"), 4)
+        await asyncio.sleep(0)
+        waits = [away.wait_s for away in run.away["a"]]
+        assert waits[:20] == pytest.approx([2 * n for n in range(1, 21)], rel=0.05)
+        assert waits[-1] == 60
+        run.away.clear()
+        await run.until(run.now + 50)
+        for _ in range(3):
+            run.begin(at("a"), 4)
+        await asyncio.sleep(0)
+        assert 10 < run.away["a"][0].wait_s < 15, "behind those who were told before"
 
 
 async def test_slow_endpoints_of_a_host_leave_three_quarters_of_its_places() -> None:
@@ -315,8 +347,10 @@ async def test_pages_leave_half_of_the_seats() -> None:
         assert run.destinations.capacity.seated == 8
         assert run.destinations.room == 8
         await run.until(run.now + 1)
-        assert len(run.started["a"]) == 8
-        assert len(run.away["a"]) == 92
+        assert len(run.started["a"]) == 8 + 16, (
+            "known as slow by now, it has a quarter of the places"
+        )
+        assert len(run.away["a"]) == 76
 
 
 async def test_destinations_that_nobody_uses_are_forgotten(

@@ -47,6 +47,15 @@ async def test_a_named_time_is_kept_to(world: Any) -> None:
     assert 60 * SECOND <= asked <= 66 * SECOND
 
 
+async def test_a_place_aside_is_not_looked_for_before_there_may_be_one(world: Any) -> None:
+    """Nor sooner than the back-off: who was told may have been told wrong."""
+    leg = await leg_of(world, parked=1)
+    later = TurnedAway(reason="slow", wait_s=42)
+    assert parking(leg, later, PARK_FOR, RETRY_SCHEDULE) == 42 * SECOND
+    sooner = TurnedAway(reason="slow", wait_s=0.1)
+    assert parking(leg, sooner, PARK_FOR, RETRY_SCHEDULE) >= 5 * SECOND
+
+
 async def test_without_one_it_backs_off(world: Any) -> None:
     """5, 10, 20, 40, 80, 80 s at most, and half of it at least."""
     for parked, longest_s in enumerate((5, 10, 20, 40, 80, 80)):

@@ -13,6 +13,7 @@ import pytest
 
 from dispatcher.http1 import AddressInfo, Client, Dialer, HttpFailure, Origin, client, origin_of
 from dispatcher.http1.connection import Answer, Connection
+from tests.garbage import left_behind
 from tests.standins.tls import Authority
 
 REQUEST = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nhi"
@@ -240,10 +241,8 @@ async def test_one_that_is_closed_after_the_request_leaves_it_unknown() -> None:
 
 async def test_nobody_listens() -> None:
     """Nothing was sent."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
     async with using() as it:
-        there = origin_of(f"http://127.0.0.1:{port}")
+        there = origin_of(f"http://127.0.0.1:{unused_port()}")
         assert await failed(it.post(there, REQUEST)) == ("connect", False)
 
 
@@ -407,3 +406,26 @@ async def test_small_writes_are_not_held_back() -> None:
         assert connection._transport is not None
         found = connection._transport.get_extra_info("socket")
         assert found.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+@pytest.mark.parametrize("how", ["answers", "closes", "hangs", "refuses"])
+async def test_a_post_leaves_nothing_for_the_collector(how: str) -> None:
+    """Neither the connection nor what it failed with. The server here leaves some."""
+    plays = {"answers": answering(ANSWER, ANSWER), "closes": closing, "hangs": answering(b"")}
+    async with server(plays.get(how, closing)) as there, using(within=SOON / 6) as it:
+        origin = there.origin if how in plays else origin_of(f"http://127.0.0.1:{unused_port()}")
+
+        async def work(_number: int) -> None:
+            with contextlib.suppress(HttpFailure):
+                await it.post(origin, REQUEST)
+
+        ours = ("Connection", "HttpResponseParser", "Connect", "TimedOut", "Disconnected")
+        left = await left_behind(work)
+        assert not [name for name in left if name.startswith(ours)]
+        assert how != "refuses" or not left
+
+
+def unused_port() -> int:
+    """Nobody listens there any more."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        return int(gone.getsockname()[1])
