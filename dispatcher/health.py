@@ -19,6 +19,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 
 import structlog
 from opentelemetry import metrics
@@ -44,7 +45,7 @@ MOST_MARKS = 10_000
 """Endpoints whose first failures are remembered; the oldest are forgotten above it."""
 MOST_WAITING = 10_000
 """Endpoints that wait to be written; what comes beyond is forgotten: it will fail again."""
-AT_ONCE = 4
+AT_ONCE = 2
 """Endpoints that are written at the same time. Their answers come in one turn of the loop."""
 PAUSE = timedelta(milliseconds=125)
 """Before the next ones: thousands that fail together must not delay what is due with their
@@ -95,6 +96,8 @@ class Health:
         self._known = Known(platform)
         self._marks: dict[Name, _Mark] = {}
         self._waiting: dict[Name, _Waiting] = {}
+        self._well: dict[Name, None] = {}
+        """Of these, those that have answered. They go first: thousands may fail meanwhile."""
         self._filled = asyncio.Event()
         meter = metrics.get_meter("tocsin.dispatcher")
         self._disabled = meter.create_counter(
@@ -137,6 +140,7 @@ class Health:
             waiting = self._wait(name, address)
             if waiting is not None:
                 waiting.success_at = max(waiting.success_at or end.ended_at, end.ended_at)
+                self._well[name] = None
 
     def _failed(self, end: LegEnd) -> None:
         kind, error_class = end.fact.channel_kind, end.fact.error_class
@@ -189,7 +193,9 @@ class Health:
         while True:
             await self._filled.wait()
             while self._waiting:
-                names = list(self._waiting)[:AT_ONCE]
+                names = list(islice(self._well or self._waiting, AT_ONCE))
+                for name in names:
+                    self._well.pop(name, None)
                 await asyncio.gather(
                     *(self._settle(name, self._waiting.pop(name)) for name in names)
                 )

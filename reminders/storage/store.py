@@ -35,9 +35,10 @@ from reminders.storage.writer import GroupWriter
 
 CREATES_IN_FLIGHT = 2
 """With one, a batch that hangs would hold up all others; no figure speaks for more."""
-CREATES_PACE_S = 0.002
+CREATES_PACE_S = 0.005
 """A create in a batch of its own costs the driver and Cassandra 320 µs, in one of five 120. A local
-Cassandra answers before the next unary create is read, however many callers there are."""
+Cassandra answers before the next unary create is read, however many callers there are. With 2 ms,
+a third fewer were made (docs/performance.md)."""
 OUTCOMES_IN_FLIGHT = 2
 OUTCOMES_LINGER_S = 0.005
 """At 500 fires a second these would otherwise be written one by one."""

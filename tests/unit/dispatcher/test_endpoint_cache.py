@@ -15,6 +15,7 @@ from reminders.model.codec import decode_body
 from reminders.model.definition import Channel, Webhook
 from reminders.model.endpoint import Address, Endpoint, Why
 from reminders.model.entry import DueEntry, Replay
+from reminders.model.ledger import DeliveryStatus
 from tests.unit.lifecycle.world import running
 
 URL = "https://example.com/hook"
@@ -48,7 +49,11 @@ class Process:
 
     async def fails(self, entry: DueEntry) -> None:
         """An attempt of that reminder ends with 410, and all that follows is done."""
-        self.health.observe(await self.attempt(entry))
+        await self.fails_as(*await self.attempt(entry))
+
+    async def fails_as(self, *ends: LegEnd) -> None:
+        """The same of attempts that ended so."""
+        self.health.observe(ends)
         for name in list(self.health._waiting):
             await self.health._settle(name, self.health._waiting.pop(name))
 
@@ -164,3 +169,21 @@ async def test_many_that_fail_together_are_written_a_few_at_a_time(world: Any) -
             await world.clock.run_until(start + number * PAUSE)
             told.append(len(process.told))
     assert told == [AT_ONCE, 2 * AT_ONCE, len(urls), len(urls)]
+
+
+async def test_who_answered_is_written_before_those_that_fail(world: Any) -> None:
+    """However many wait: it must not be taken for one that fails any longer than that."""
+    process = Process(world)
+    entry = await world.reminder(urls=(URL,))
+    (end,) = await process.attempt(entry)
+    failed = replace(end.fact, outcome="transient", error_class="http_5xx", attempt=2)
+    down = replace(end, fact=failed, row=replace(end.row, delivery=DeliveryStatus.RETRYING))
+    await process.fails_as(down)
+    others = [leg_of(world, entry, f"{URL}/{number}") for number in range(5 * AT_ONCE)]
+    process.health.observe([replace(down, leg=leg) for leg in others])
+    process.health.observe([replace(end, fact=replace(end.fact, outcome="ok", error_class=""))])
+    async with running(process.health.run()):
+        await world.clock.run_until(world.clock.now())
+    endpoint = await stored(world)
+    assert endpoint.failing_since is None
+    assert len(process.health._waiting) == len(others)
