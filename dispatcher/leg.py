@@ -161,9 +161,11 @@ class LegRunner:
             return None
         known = row if row is not None else rows.blank(leg)
         reason = await self._objection(leg, known, hold)
-        if reason is not None:
-            return self._ended(leg, known, reason, Event.ENDED)
-        return Open(row=known, decision=decision)
+        if reason is None:
+            return Open(row=known, decision=decision)
+        if decision.unknown is not None:  # it may have been sent nevertheless
+            known = rows.unknown(leg, known, decision.unknown, self._clock.now())
+        return self._ended(leg, known, reason, Event.ENDED)
 
     async def _decided(
         self, leg: LegWork, known: LedgerRow, decision: Decision, hold: Hold | None

@@ -34,6 +34,8 @@ ON_TIME = timedelta(seconds=1)
 """How late anything may be in a run without faults."""
 CLAIMED_BY_THEN = timedelta(seconds=2)
 """So long after its time nothing is claimed that was planned for it and has been moved."""
+UNDER_WAY = timedelta(seconds=3)
+"""What rings on, such as a rule that nobody could cancel, may be in a stream for so long."""
 STOPPED = ("cancelled", "paused", "rescheduled")
 """Reasons of a delivery that was begun and given up because of a change."""
 
@@ -254,9 +256,11 @@ class Checker:
         for reminder_id, reminder in network.store.records._reminders.items():
             if reminder.change is not None:
                 self._world.broken("left-changing", reminder_id, reminder_id)
+        before = self._world.now() - UNDER_WAY
         for (name, shard), stream in network.coordination.server.data.streams.items():
-            if name != "near" and stream.messages:
-                self._world.broken("left-in-stream", f"{len(stream.messages)} in {name}:{shard}")
+            left = sum(message.at < before for message in stream.messages.values())
+            if name != "near" and left:
+                self._world.broken("left-in-stream", f"{left} in {name}:{shard}")
         self._retries()
 
     def _retries(self) -> None:

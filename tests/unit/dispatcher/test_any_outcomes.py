@@ -20,6 +20,7 @@ from reminders.model.ledger import Attempt, DeliveryStatus, LedgerRow
 MILLISECOND = timedelta(milliseconds=1)
 IDLE = timedelta(seconds=12)
 """After which a dead process's job is taken over."""
+UNAVAILABLE = Result(outcome=Outcome.TRANSIENT, error_class="http_503")
 FAILURES = (Outcome.TRANSIENT, Outcome.RATE_LIMITED, Outcome.UNKNOWN)
 
 Script = list[Result | None]
@@ -55,6 +56,7 @@ def _retries() -> st.SearchStrategy[Retry]:
 @given(script=_scripts(), retry=_retries())
 @example(script=[], retry=Retry())
 @example(script=[None] * 9, retry=Retry())
+@example(script=[UNAVAILABLE, None], retry=Retry(max_attempts=2, max_age=IDLE / 12))
 def test_attempts_obey_the_schedule_and_end_in_one_terminal_state(
     worlds: Any, script: Script, retry: Retry
 ) -> None:

@@ -398,13 +398,13 @@ async def test_no_more_is_taken_than_can_be_held(worlds: Any, count: int) -> Non
         world.sender.on_send = hang
         for number in range(count):
             await world.claim(await world.reminder(f"r{number}"))
-        await until(lambda: len(world.sender.sent) >= 1 + 8)
+        await elapse(world, lambda: len(world.sender.sent) >= 1 + 8)
         for _ in range(100):
             await asyncio.sleep(0)
         assert len(world.sender.sent) <= 1 + 10
         assert await left(world) == count
         release.set()
-        await until(lambda: len(world.sender.sent) == 1 + count)
+        await elapse(world, lambda: len(world.sender.sent) == 1 + count)
     assert await left(world) == 0
 
 
