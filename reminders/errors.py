@@ -1,7 +1,12 @@
 """The errors that callers can meet: fields, which the edges turn into status and details."""
 
+import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+import structlog
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +44,21 @@ class InvalidRequest(TocsinError):
 
     def __str__(self) -> str:
         return "; ".join(f"{v.field}: {v.description}" for v in self.violations)
+
+
+@dataclass(eq=False)
+class Unexpected(TocsinError):
+    """A bug of ours; it may or may not have taken effect."""
+
+    incident: str = ""
+    """Finds the line in the log that tells more; callers are told nothing else."""
+
+
+def unexpected(operation: str, error: Exception) -> Unexpected:
+    """Logs what nobody expected, under an id of its own."""
+    incident = uuid.uuid4().hex[:12]
+    log.error("call.failed", method=operation, incident=incident, exc_info=error)
+    return Unexpected(incident=incident)
 
 
 @dataclass(eq=False)

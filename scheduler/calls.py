@@ -6,7 +6,6 @@ alone. Nothing is logged for a call that goes well.
 """
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from time import perf_counter
@@ -18,10 +17,10 @@ from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from reminders.errors import InvalidRequest, TocsinError, Violation
+from reminders.errors import InvalidRequest, TocsinError, Violation, unexpected
 from scheduler.admission import Draining
 from scheduler.deadlines import CALL_TIMEOUT, UNLIMITED, in_time, remaining_s
-from scheduler.errors import internal_status, status_of
+from scheduler.errors import status_of
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -129,7 +128,7 @@ class Calls:
                 if context.cancelled():
                     raise asyncio.CancelledError from error
                 outcome = "INTERNAL"
-                await _abort_with(context, _incident(method, error))
+                await _abort_with(context, status_of(unexpected(method, error)))
             else:
                 return response
             finally:
@@ -212,9 +211,3 @@ async def _abort(
         await context.abort(code, said, details)
     except grpc.aio.InternalError as error:
         raise asyncio.CancelledError from error
-
-
-def _incident(method: str, error: Exception) -> Status:
-    incident = uuid.uuid4().hex[:12]
-    log.error("call.failed", method=method, incident=incident, exc_info=error)
-    return internal_status(incident)

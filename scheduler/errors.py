@@ -27,6 +27,7 @@ from reminders.errors import (
     SubscriberNotFound,
     TocsinError,
     Unavailable,
+    Unexpected,
     VersionMismatch,
     Violation,
 )
@@ -77,7 +78,7 @@ def status_of(error: TocsinError) -> Status:
     """The error with all its details, as it goes to callers."""
     code = answer_of(error).code
     if code == code_pb2.INTERNAL:
-        return internal_status("")
+        return _internal_status(error.incident if isinstance(error, Unexpected) else "")
     status = Status(code=code, message=_message(error))
     if isinstance(error, InvalidRequest):
         _pack(status, _bad_request(error.violations))
@@ -89,7 +90,7 @@ def status_of(error: TocsinError) -> Status:
     return status
 
 
-def internal_status(incident: str) -> Status:
+def _internal_status(incident: str) -> Status:
     """For what nobody expected: the id finds the log line, nothing else is told."""
     status = Status(
         code=code_pb2.INTERNAL,

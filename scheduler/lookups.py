@@ -50,7 +50,7 @@ class Lookups:
     async def completed(
         self,
         requests: Sequence[service_pb.CreateReminderRequest],
-        read: Sequence[CreateRequest | InvalidRequest],
+        read: Sequence[CreateRequest | TocsinError],
         now: datetime,
     ) -> list[CreateRequest | TocsinError]:
         """`read`: what the first reading came to, for each request. The same, with what records

@@ -11,7 +11,14 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from reminders.errors import InvalidRequest, KeyConflict, NotReady, StoreUnavailable, TocsinError
+from reminders.errors import (
+    InvalidRequest,
+    KeyConflict,
+    NotReady,
+    StoreUnavailable,
+    TocsinError,
+    unexpected,
+)
 from reminders.lifecycle.aside import HASTY_STEPS, Aside, TakesLong
 from reminders.lifecycle.planning import Planner, instant_ms
 from reminders.lifecycle.reading import Finish, Reads
@@ -69,6 +76,9 @@ class Creates:
                 new = await self._plan(request, reminder_id, now)
             except InvalidRequest as error:
                 results[index] = await self._known(request) or error
+                continue
+            except Exception as error:  # noqa: BLE001 - a bug that one of them meets is not the others'
+                results[index] = unexpected("create", error)
                 continue
             if request.validate_only:
                 results[index] = Created(view=_anonymous(new))

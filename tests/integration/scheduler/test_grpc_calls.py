@@ -1,5 +1,6 @@
 """Every call through a real server and the generated client."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,27 @@ async def test_bad_input_carries_every_violation(stub: "Stub", held: Any, failin
     }
     assert (failure.info.domain, failure.info.reason) == ("tocsin", "FIELD_REQUIRED")
     assert held.creates_begun == 0
+
+
+async def test_calls_that_come_together_have_each_its_own_answer(
+    stub: "Stub", held: Any, request_of: RequestOf
+) -> None:
+    """They are worked on together; what is wrong with one is its own affair."""
+
+    async def create(number: int) -> pb.CreateReminderResponse:
+        request = request_of()
+        request.reminder.user_id = "" if number == 7 else f"u{number}"
+        response: pb.CreateReminderResponse = await stub.CreateReminder(request)
+        return response
+
+    answers = await asyncio.gather(*map(create, range(20)), return_exceptions=True)
+    refused = answers.pop(7)
+    assert isinstance(refused, grpc.aio.AioRpcError)
+    assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT
+    users = [answer.reminder.user_id for answer in answers if not isinstance(answer, BaseException)]
+    assert users == [f"u{number}" for number in range(20) if number != 7]
+    assert len(held.asked) == 19
+    assert held.creates_begun < 10
 
 
 async def test_a_flood_of_violations_arrives(stub: "Stub", failing: Failing) -> None:

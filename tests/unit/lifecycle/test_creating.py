@@ -1,13 +1,16 @@
 """Create: durable when it answers, once for each key, and planned as promised."""
 
 from datetime import datetime
+from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from reminders.errors import InvalidRequest, NotReady, StoreUnavailable
-from reminders.lifecycle import Created, CreateRequest
+from reminders.errors import InvalidRequest, NotReady, StoreUnavailable, Unexpected
+from reminders.lifecycle import Created, CreateRequest, Planner
 from reminders.model.definition import After, At, LocalTime, Policies
-from reminders.model.record import Status
+from reminders.model.entry import DueEntry
+from reminders.model.record import Record, Status
 from reminders.ports import ClaimAnswer
 from reminders.recurrence import Gap, Overlap
 from tests.unit.lifecycle.support import create_one, hints, request
@@ -53,6 +56,29 @@ async def test_each_request_of_a_batch_succeeds_or_fails_by_itself(world: World)
     assert isinstance(results[1], InvalidRequest)
     assert results[1].violations[0].reason == "NOTHING_AHEAD"
     assert [created(results[i]).view.record.definition.user_id for i in (0, 2)] == ["ann", "bob"]
+
+
+async def test_a_bug_that_one_of_a_batch_meets_is_not_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told under the id of a line in the log; callers that have nothing to do with each other
+    may be in one batch.
+    """
+    first = Planner.first
+
+    def plan(self: Planner, record: Record, **given: Any) -> tuple[DueEntry, ...]:
+        if record.definition.user_id == "bob":
+            raise ZeroDivisionError
+        return first(self, record, **given)
+
+    monkeypatch.setattr(Planner, "first", plan)
+    with capture_logs() as logs:
+        results = await world.reminders.create([request(), request(user_id="bob"), request()])
+    assert isinstance(results[1], Unexpected)
+    assert [line["incident"] for line in logs] == [results[1].incident]
+    for place in (0, 2):
+        reminder_id = created(results[place]).view.record.reminder_id
+        assert (await world.stored(reminder_id)).record.version == 1
 
 
 async def test_validate_only_writes_nothing_and_claims_no_key(world: World) -> None:

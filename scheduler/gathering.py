@@ -1,0 +1,93 @@
+"""Calls that come together are worked on together, each with an answer of its own.
+
+    calls ──▶ waiting ──▶ a batch ──▶ each call's future
+                 ▲ one that comes alone goes in the next turn of the loop; behind a batch of several
+                 └ the next one that is not full waits a moment for company
+
+The same work thirty times in a row costs a third less than between other work, which pushes its
+code and data out of the processor's caches; and the store is asked once. A call that was given up
+before its batch began is left out of it; later ones take effect or not, as after any time-out.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+Asked = TypeVar("Asked")
+Made = TypeVar("Made")
+
+MOST = 32
+"""In a batch: 3 ms of work."""
+PACE_S = 0.005
+"""From the beginning of a batch of `BUSY` to the next one's, unless that is full; less after a
+smaller one."""
+BUSY = 4
+
+
+class Gathering(Generic[Asked, Made]):
+    """Of one kind of call; for one event loop."""
+
+    def __init__(
+        self,
+        make: Callable[[Sequence[Asked]], Awaitable[Sequence[Made | Exception]]],
+        *,
+        pace_s: float = PACE_S,
+    ) -> None:
+        """`make`: one result for each, in order; an exception is raised in its call."""
+        self._make = make
+        self._pace_s = pace_s
+        self._loop = asyncio.get_running_loop()
+        self._waiting: deque[tuple[Asked, asyncio.Future[Made]]] = deque()
+        self._next_at = 0.0
+        """When a batch that is not full may begin, by the loop's clock."""
+        self._scheduled: asyncio.Handle | None = None
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    async def __call__(self, asked: Asked) -> Made:
+        """Its result."""
+        answer: asyncio.Future[Made] = self._loop.create_future()
+        self._waiting.append((asked, answer))
+        if self._scheduled is None or len(self._waiting) == MOST:
+            self._schedule()
+        return await answer
+
+    def _schedule(self) -> None:
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+        wait_s = self._next_at - self._loop.time()
+        if wait_s <= 0 or len(self._waiting) >= MOST:
+            self._scheduled = self._loop.call_soon(self._begin)
+        else:
+            self._scheduled = self._loop.call_later(wait_s, self._begin)
+
+    def _begin(self) -> None:
+        self._scheduled = None
+        batch: list[tuple[Asked, asyncio.Future[Made]]] = []
+        while self._waiting and len(batch) < MOST:
+            one = self._waiting.popleft()
+            if not one[1].done():
+                batch.append(one)
+        if len(batch) > 1:
+            share = min(len(batch), BUSY) / BUSY
+            self._next_at = self._loop.time() + share * self._pace_s
+        if self._waiting:
+            self._schedule()
+        if batch:
+            task = self._loop.create_task(self._run(batch), name="gathered")
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _run(self, batch: Sequence[tuple[Asked, asyncio.Future[Made]]]) -> None:
+        results: Sequence[Made | Exception]
+        try:
+            results = await self._make([asked for asked, _ in batch])
+        except Exception as error:  # noqa: BLE001 - a bug; every one of them has to hear of it
+            results = [error] * len(batch)
+        for (_, answer), result in zip(batch, results, strict=True):
+            if answer.done():
+                continue
+            if isinstance(result, Exception):
+                answer.set_exception(result)
+            else:
+                answer.set_result(result)
