@@ -6,18 +6,16 @@ entry, index row) in unlogged batches of 32, bound beforehand, at most 8 under w
 no service can reach, since its rows are made on the way.
 
 Every line is a process of its own against the same Cassandra, and begins when that is idle; runs
-take turns, so that a noisy moment meets all of them. One scheduler is one thread of Python, so
-unary calls are made to two as well. CPU: of schedulers, of Cassandra, and of the load generator,
-for each create. The load generator shares the cores, so it does little: requests are serialized
-before, and of the answers it reads which creates went well. It makes unary calls by
-`harness.http2`, at 30 µs each where grpc.aio's client takes 400; the service does its whole work on
-each of them.
+take turns, so that a noisy moment meets all of them. CPU: of the scheduler, of Cassandra, and of
+the load generator, for each create. The load generator shares the cores, so it does little:
+requests are serialized before, and of the answers it reads which creates went well. It makes unary
+calls by `harness.http2`, at 30 µs each where grpc.aio's client takes 400; the service does its
+whole work on each of them.
 
 Aims: stream ≥ 0.7 of the ceiling; unary above 2,360/s, stream above 4,720/s (the best peer, twice).
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from bench.harness.child import Child
 from bench.harness.machine import Meter, Usage
@@ -32,7 +30,7 @@ STREAMS = 4
 UNARY = "unary, 128 concurrent"
 CEILING = "bare driver, bound batches of 32"
 
-WAYS: Mapping[str, Mapping[str, Any]] = {
+WAYS: Mapping[str, Mapping[str, str | int]] = {
     "unary, 32 concurrent": {"way": "unary", "callers": 32},
     UNARY: {"way": "unary", "callers": 128},
     f"batches of {BATCH}, {BATCH_CALLERS} concurrent": {
@@ -66,12 +64,8 @@ def measure(world: World) -> list[Board]:
     for _ in world.rounds("creates"):
         ceiling = _bare(world, board, CEILING, "bound", None)
         _bare(world, board, "… as bytes made before", "bytes", ceiling)
-        one = world.stack.grpc_address
         for name, way in WAYS.items():
-            _served(world, board, name, {**way, "addresses": [one]}, ceiling)
-        with world.stack.another_scheduler() as other:
-            both = {**WAYS[UNARY], "addresses": [one, other]}
-            _served(world, board, f"{UNARY}, 2 schedulers", both, ceiling)
+            _served(world, board, name, way, ceiling)
     return [board]
 
 
@@ -81,7 +75,7 @@ def _warm(world: World) -> None:
     for way in (UNARY, f"1 stream, batches of {BATCH}"):
         with Child(
             "creator",
-            addresses=[world.stack.grpc_address],
+            address=world.stack.grpc_address,
             warm_s=0.0,
             seconds=world.pick(6, 12),
             **WAYS[way],
@@ -113,11 +107,15 @@ def _bare(world: World, board: Board, name: str, way: str, ceiling: float | None
     return float(rate)
 
 
-def _served(world: World, board: Board, name: str, way: Mapping[str, Any], ceiling: float) -> None:
+def _served(
+    world: World, board: Board, name: str, way: Mapping[str, str | int], ceiling: float
+) -> None:
     stack = world.stack
     seconds = world.pick(5, 10)
     stack.quiet()
-    with Child("creator", warm_s=WARM_S, seconds=seconds, **way) as child:
+    with Child(
+        "creator", address=stack.grpc_address, warm_s=WARM_S, seconds=seconds, **way
+    ) as child:
         meter = Meter({**stack.processes, "client": child.pid})
         child.hear("begin")
         meter.start()

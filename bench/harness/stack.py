@@ -88,20 +88,6 @@ class Stack:
             finally:
                 self.services = {}
 
-    @contextmanager
-    def another_scheduler(self) -> Iterator[str]:
-        """One more beside that of `running`, while the block lasts; its gRPC address."""
-        name, address = "scheduler-2", f"{children.HOST}:{free_port()}"
-        environment = {**self.environment, "TOCSIN_GRPC_ADDRESS": address}
-        with children.running(
-            environment, {name: free_port()}, self.folder / "logs", self.progress
-        ) as started:
-            self.services[name] = started[0].process.process.pid
-            try:
-                yield address
-            finally:
-                del self.services[name]
-
     def quiet(self) -> None:
         """Returns when our processes are idle: Cassandra compacts what the last line wrote, and
         the next one must not pay for it. At most `QUIET_WITHIN_S` later.

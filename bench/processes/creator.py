@@ -1,6 +1,6 @@
 """Creates as fast as the service answers, for a while: by calls, batches or a stream.
 
-Requests are serialized before, and due hours ahead. Several schedulers have an equal share.
+Requests are serialized before, and due hours ahead.
 Events: `begin`, `end` {count, failed, p50_ms, p99_ms}.
 """
 
@@ -52,13 +52,13 @@ class Tally:
 async def unary(given: dict[str, Any], tally: Tally) -> None:
     """`callers` calls always under way."""
     pool = itertools.cycle([one.SerializeToString() for one in far_requests(POOL)])
-
-    async def connect(address: str) -> CallLoop:
-        host, _, port = address.rpartition(":")
-        _, protocol = await asyncio.get_running_loop().create_connection(
+    host, _, port = given["address"].rpartition(":")
+    loop = asyncio.get_running_loop()
+    made = [
+        await loop.create_connection(
             lambda: CallLoop(
                 f"{SERVICE}CreateReminder",
-                address,
+                given["address"],
                 given["callers"] // CONNECTIONS,
                 lambda: next(pool),
                 tally.one,
@@ -66,15 +66,9 @@ async def unary(given: dict[str, Any], tally: Tally) -> None:
             host,
             int(port),
         )
-        return protocol
-
-    made = [await connect(address) for address in _shared(given["addresses"], CONNECTIONS)]
-    await asyncio.gather(*(protocol.closed for protocol in made))
-
-
-def _shared(addresses: list[str], count: int) -> Iterator[str]:
-    """So many, in turn."""
-    return itertools.islice(itertools.cycle(addresses), count)
+        for _ in range(CONNECTIONS)
+    ]
+    await asyncio.gather(*(protocol.closed for _, protocol in made))
 
 
 def batches(size: int) -> Iterator[bytes]:
@@ -94,24 +88,24 @@ def _parts(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
 async def batch(given: dict[str, Any], tally: Tally) -> None:
     """`callers` batch calls always under way."""
     pool = batches(given["size"])
+    async with grpc.aio.insecure_channel(given["address"]) as channel:
+        call: Any = channel.unary_unary(f"{SERVICE}BatchCreateReminders")
 
-    async def caller(address: str) -> None:
-        async with grpc.aio.insecure_channel(address) as channel:
-            call: Any = channel.unary_unary(f"{SERVICE}BatchCreateReminders")
+        async def caller() -> None:
             while True:
                 started = time.perf_counter()
                 tally.batch(await call(next(pool)), time.perf_counter() - started)
 
-    await asyncio.gather(*map(caller, _shared(given["addresses"], given["callers"])))
+        await asyncio.gather(*(caller() for _ in range(given["callers"])))
 
 
 async def stream(given: dict[str, Any], tally: Tally) -> None:
     """`callers` streams, each writing as fast as it may."""
     pool = batches(given["size"])
+    async with grpc.aio.insecure_channel(given["address"]) as channel:
+        method: Any = channel.stream_stream(f"{SERVICE}StreamCreateReminders")
 
-    async def writer(address: str) -> None:
-        async with grpc.aio.insecure_channel(address) as channel:
-            method: Any = channel.stream_stream(f"{SERVICE}StreamCreateReminders")
+        async def writer() -> None:
             call = method()
 
             async def write() -> None:
@@ -124,7 +118,7 @@ async def stream(given: dict[str, Any], tally: Tally) -> None:
 
             await asyncio.gather(write(), read())
 
-    await asyncio.gather(*map(writer, _shared(given["addresses"], given["callers"])))
+        await asyncio.gather(*(writer() for _ in range(given["callers"])))
 
 
 WAYS: dict[str, Callable[[dict[str, Any], Tally], Awaitable[None]]] = {
