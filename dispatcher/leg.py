@@ -163,7 +163,8 @@ class LegRunner:
         reason = await self._objection(leg, known, hold)
         if reason is None:
             return Open(row=known, decision=decision)
-        if decision.unknown is not None:  # it may have been sent nevertheless
+        if decision.unknown is not None and work.job.deliveries > 1:
+            # Whoever was given it before may have sent it. (A `recheck` alone says much less.)
             known = rows.unknown(leg, known, decision.unknown, self._clock.now())
         return self._ended(leg, known, reason, Event.ENDED)
 

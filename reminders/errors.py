@@ -1,12 +1,7 @@
 """The errors that callers can meet: fields, which the edges turn into status and details."""
 
-import uuid
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-
-import structlog
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +47,6 @@ class Unexpected(TocsinError):
 
     incident: str = ""
     """Finds the line in the log that tells more; callers are told nothing else."""
-
-
-def unexpected(operation: str, error: Exception) -> Unexpected:
-    """Logs what nobody expected, under an id of its own."""
-    incident = uuid.uuid4().hex[:12]
-    log.error("call.failed", method=operation, incident=incident, exc_info=error)
-    return Unexpected(incident=incident)
 
 
 @dataclass(eq=False)

@@ -5,6 +5,7 @@
 `tokens`       etags and page tokens: opaque outside, checked when they come back.
 `errors`       one table: domain error → gRPC code, HTTP status, google.rpc details.
 `admission`    how many creates may be under way at once, in number and bytes.
+`gathering`    calls that come together are worked on together.
 `stream`       one stream of batches: bounded, in order, reads no faster than the store takes.
 `calls`        around every call: errors, `deadlines`, metrics.
 `service`      the RPCs. Start reading here. `topics`: those about subscribers,

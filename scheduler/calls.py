@@ -17,7 +17,8 @@ from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
-from reminders.errors import InvalidRequest, TocsinError, Violation, unexpected
+from reminders.errors import InvalidRequest, TocsinError, Violation
+from reminders.incidents import unexpected
 from scheduler.admission import Draining
 from scheduler.deadlines import CALL_TIMEOUT, UNLIMITED, in_time, remaining_s
 from scheduler.errors import status_of

@@ -3,11 +3,13 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 from tocsin.v1 import reminder_service_pb2 as pb
 
-from reminders.errors import InvalidRequest, TocsinError, unexpected
+from reminders.errors import InvalidRequest, TocsinError
+from reminders.incidents import unexpected
 from reminders.lifecycle import Created, CreateRequest, Reminders
 from reminders.ports import Clock
 from scheduler.admission import Admission, Overloaded
@@ -64,16 +66,17 @@ class Creates:
         size = request.ByteSize()
         if not self._calls.try_enter(1, size):
             raise Overloaded(operation="create")
-        try:
-            if request.reminder.schedule.HasField("recurrence"):  # planning may take long
-                (answer,) = await self._together((request,))
-                if isinstance(answer, Exception):
-                    raise answer
-                return answer
+        leave = partial(self._calls.leave, 1, size)
+        if not request.reminder.schedule.HasField("recurrence"):
             keyed = request.request_id or request.reminder.dedup_key
-            return await (self._keyed if keyed else self._plain)(request)
+            return await (self._keyed if keyed else self._plain)(request, leave)
+        try:  # planning may take long
+            (answer,) = await self._together((request,))
         finally:
-            self._calls.leave(1, size)
+            leave()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def batch(
         self, request: pb.BatchCreateRemindersRequest

@@ -6,7 +6,8 @@
 
 The same work thirty times in a row costs a third less than between other work, which pushes its
 code and data out of the processor's caches; and the store is asked once. A call that was given up
-before its batch began is left out of it; later ones take effect or not, as after any time-out.
+before its batch began is left out of it; later ones take effect or not, as after any time-out. They
+are `over` only then: while the store hangs, calls that come and go must not add up.
 """
 
 import asyncio
@@ -25,6 +26,19 @@ smaller one."""
 BUSY = 4
 
 
+class _Call(Generic[Asked, Made]):
+    """One that waits, or is worked on."""
+
+    __slots__ = ("answer", "asked", "over")
+
+    def __init__(
+        self, asked: Asked, answer: asyncio.Future[Made], over: Callable[[], None]
+    ) -> None:
+        self.asked = asked
+        self.answer = answer
+        self.over = over
+
+
 class Gathering(Generic[Asked, Made]):
     """Of one kind of call; for one event loop."""
 
@@ -38,16 +52,16 @@ class Gathering(Generic[Asked, Made]):
         self._make = make
         self._pace_s = pace_s
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[Asked, asyncio.Future[Made]]] = deque()
+        self._waiting: deque[_Call[Asked, Made]] = deque()
         self._next_at = 0.0
         """When a batch that is not full may begin, by the loop's clock."""
         self._scheduled: asyncio.Handle | None = None
         self._under_way: set[asyncio.Task[None]] = set()
 
-    async def __call__(self, asked: Asked) -> Made:
-        """Its result."""
+    async def __call__(self, asked: Asked, over: Callable[[], None]) -> Made:
+        """Its result. `over`: called when nothing is done for it any more, even if nobody waits."""
         answer: asyncio.Future[Made] = self._loop.create_future()
-        self._waiting.append((asked, answer))
+        self._waiting.append(_Call(asked, answer, over))
         if self._scheduled is None or len(self._waiting) == MOST:
             self._schedule()
         return await answer
@@ -63,11 +77,13 @@ class Gathering(Generic[Asked, Made]):
 
     def _begin(self) -> None:
         self._scheduled = None
-        batch: list[tuple[Asked, asyncio.Future[Made]]] = []
+        batch: list[_Call[Asked, Made]] = []
         while self._waiting and len(batch) < MOST:
-            one = self._waiting.popleft()
-            if not one[1].done():
-                batch.append(one)
+            call = self._waiting.popleft()
+            if call.answer.done():
+                call.over()
+            else:
+                batch.append(call)
         if len(batch) > 1:
             share = min(len(batch), BUSY) / BUSY
             self._next_at = self._loop.time() + share * self._pace_s
@@ -78,16 +94,19 @@ class Gathering(Generic[Asked, Made]):
             self._under_way.add(task)
             task.add_done_callback(self._under_way.discard)
 
-    async def _run(self, batch: Sequence[tuple[Asked, asyncio.Future[Made]]]) -> None:
+    async def _run(self, batch: Sequence[_Call[Asked, Made]]) -> None:
         results: Sequence[Made | Exception]
         try:
-            results = await self._make([asked for asked, _ in batch])
+            results = await self._make([call.asked for call in batch])
         except Exception as error:  # noqa: BLE001 - a bug; every one of them has to hear of it
             results = [error] * len(batch)
-        for (_, answer), result in zip(batch, results, strict=True):
-            if answer.done():
+        finally:
+            for call in batch:
+                call.over()
+        for call, result in zip(batch, results, strict=True):
+            if call.answer.done():
                 continue
             if isinstance(result, Exception):
-                answer.set_exception(result)
+                call.answer.set_exception(result)
             else:
-                answer.set_result(result)
+                call.answer.set_result(result)

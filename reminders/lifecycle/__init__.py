@@ -5,7 +5,7 @@
 `aside`      a plan that takes long, in a thread.
 `writing`    due entries onto disk, found by the scanner in time even if the write was slow;
              `announcing` tells scanners, now or once Redis is back.
-`creating`   create, with `dedup_key` and `request_id`.
+`creating`   create; `creation_keys`: `dedup_key` and `request_id`.
 `changing`   whatever changes a reminder: the one procedure, safe against a claim in progress.
 `beginning`  what it begins with. Pure.
 `completing` its second half, by whoever met it half-way; `outcomes` is what it answers;

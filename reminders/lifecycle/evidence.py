@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import structlog
 
 from reminders.buckets import MINUTE
-from reminders.lifecycle.creating import MISSING_IS_UNWRITTEN
+from reminders.lifecycle.creation_keys import MISSING_IS_UNWRITTEN
 from reminders.lifecycle.grouping import CLOCKS_APART, fences_of
 from reminders.lifecycle.writing import CLOCKS_DIFFER
 from reminders.model.entry import DueEntry, Fate

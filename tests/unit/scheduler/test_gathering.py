@@ -15,6 +15,7 @@ class Desk:
 
     def __init__(self, pace_s: float = LONG_S) -> None:
         self.batches: list[list[int]] = []
+        self.over: list[int] = []
         self.begun = asyncio.Semaphore(0)
         self.gate = asyncio.Event()
         self.gate.set()
@@ -31,7 +32,11 @@ class Desk:
 
     def ask(self, *numbers: int) -> list[asyncio.Task[int]]:
         """A call for each."""
-        return [asyncio.ensure_future(self.gathering(number)) for number in numbers]
+        return [asyncio.ensure_future(self.call(number)) for number in numbers]
+
+    async def call(self, number: int) -> int:
+        """Notes when it is over."""
+        return await self.gathering(number, lambda: self.over.append(number))
 
 
 async def turns(count: int = 5) -> None:
@@ -44,7 +49,7 @@ async def test_who_comes_alone_waits_for_nobody() -> None:
     """One after the other, however soon."""
     desk = Desk()
     for number in range(5):
-        assert await desk.gathering(number) == 10 * number
+        assert await desk.call(number) == 10 * number
     assert desk.batches == [[0], [1], [2], [3], [4]]
 
 
@@ -100,9 +105,12 @@ async def test_who_gave_up_before_it_began_is_left_out() -> None:
     await turns()
     waiting[0].cancel()
     first[0].cancel()
+    await turns()
+    assert desk.over == []
     desk.gate.set()
     assert await asyncio.gather(*first[1:], waiting[1]) == [10, 20, 30, 50]
     assert desk.batches == [[0, 1, 2, 3], [5]]
+    assert sorted(desk.over) == [0, 1, 2, 3, 4, 5]
 
 
 async def test_a_bug_is_told_to_all_of_its_batch() -> None:
@@ -110,7 +118,8 @@ async def test_a_bug_is_told_to_all_of_its_batch() -> None:
     desk = Desk(pace_s=0)
     answers = await asyncio.gather(*desk.ask(1, 13), return_exceptions=True)
     assert [type(answer) for answer in answers] == [ZeroDivisionError] * 2
-    assert await desk.gathering(3) == 30
+    assert await desk.call(3) == 30
+    assert sorted(desk.over) == [1, 3, 13]
 
 
 @pytest.mark.parametrize("count", [2, 3])
