@@ -252,7 +252,7 @@ PLANTED = {
     "expands-from-now": Planted(places=_expands_from_now, hunted_from=0, within=20),
     "no-finish-entry": Planted(places=_no_finish_entry, hunted_from=4, within=200),
     "claimed-fate-unwritten": Planted(places=_claimed_fate_unwritten, hunted_from=11, within=100),
-    "trigger-drawn-anew": Planted(places=_trigger_drawn_anew, hunted_from=58, within=100),
+    "trigger-drawn-anew": Planted(places=_trigger_drawn_anew, hunted_from=118, within=200),
     "moved-though-rung": Planted(places=_moved_though_rung, hunted_from=48, within=300),
     "retry-drawn-anew": Planted(places=_retry_drawn_anew, hunted_from=17, within=100),
 }
