@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 TIMES = 20
+TURNS = 20
+"""Of the loop, in which what was closed last is told so."""
 
 
 async def left_behind(work: Callable[[int], Coroutine[Any, Any, object]]) -> Counter[str]:
@@ -22,7 +24,8 @@ async def left_behind(work: Callable[[int], Coroutine[Any, Any, object]]) -> Cou
     try:
         for number in range(TIMES):
             await asyncio.create_task(work(number))
-        await asyncio.sleep(0)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
         gc.collect()
         return Counter(type(each).__name__ for each in gc.garbage)
     finally:

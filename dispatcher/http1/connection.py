@@ -59,14 +59,7 @@ class Connection(asyncio.Protocol):
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        parser = httptools.HttpResponseParser(self)
-        # As aiohttp reads: what answers in a sloppy way has taken the request all the same.
-        parser.set_dangerous_leniencies(
-            lenient_headers=True,
-            lenient_optional_cr_before_lf=True,
-            lenient_spaces_after_chunk_size=True,
-        )
-        self._parser: httptools.HttpResponseParser | None = parser
+        self._parser: httptools.HttpResponseParser | None = None
         self._waiter: asyncio.Future[None] | None = None
         self.usable = True
         self.idle_since = 0.0
@@ -134,8 +127,15 @@ class Connection(asyncio.Protocol):
     # --- what the transport says ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """It is open."""
+        """It is open. Only from now on it and its parser have each other (`connection_lost`)."""
         self._transport = cast("asyncio.Transport", transport)
+        self._parser = httptools.HttpResponseParser(self)
+        # As aiohttp reads: what answers in a sloppy way has taken the request all the same.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True,
+            lenient_optional_cr_before_lf=True,
+            lenient_spaces_after_chunk_size=True,
+        )
 
     def data_received(self, data: bytes) -> None:
         """Some of the answer, or something that nobody asked for."""

@@ -58,6 +58,8 @@ class Dialer:
         hear of, whatever another address does.
         """
         addresses = await self._addresses(origin)
+        if len(addresses) == 1:
+            return await self._straight(origin, addresses[0])
         untrusted: TlsFailed | None = None
         while True:
             try:
@@ -78,6 +80,28 @@ class Dialer:
                     raise (untrusted or ConnectFailed(str(error))) from error
                 addresses = left
 
+    async def _straight(self, origin: Origin, info: AddressInfo) -> Connection:
+        """To the only address there is: a third of the CPU, and nothing to choose from."""
+        family, _, protocol, _, address = info
+        problem = self._gate(address[0])
+        if problem is not None:
+            raise problem
+        try:
+            _, connection = await asyncio.get_running_loop().create_connection(
+                Connection,
+                *address[:2],
+                family=family,
+                proto=protocol,
+                flags=socket.AI_NUMERICHOST,  # it is never looked up again
+                ssl=self._tls if origin.secure else None,
+                server_hostname=origin.server_name if origin.secure else None,
+            )
+        except ssl.SSLError as error:
+            raise TlsFailed(str(error)) from error
+        except OSError as error:
+            raise ConnectFailed(str(error)) from error
+        return connection
+
     async def close(self) -> None:
         """Asks no more."""
         asking = list(self._asking.values())
@@ -96,8 +120,6 @@ class Dialer:
             return socket.socket(*info[:3])
 
         try:
-            if len(addresses) == 1:
-                return await _connected(make(addresses[0]), addresses[0])
             return await aiohappyeyeballs.start_connection(
                 addresses,
                 happy_eyeballs_delay=HEAD_START_S,
@@ -170,17 +192,6 @@ class Dialer:
             assert problems[0] is not None
             raise problems[0]
         return deque(passing)
-
-
-async def _connected(made: socket.socket, info: AddressInfo) -> socket.socket:
-    """To the only address there is: nothing to choose from."""
-    made.settimeout(0)
-    try:
-        await asyncio.get_running_loop().sock_connect(made, info[4])
-    except BaseException:
-        made.close()
-        raise
-    return made
 
 
 def _literal(origin: Origin) -> AddressInfo | None:
