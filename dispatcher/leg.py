@@ -112,8 +112,8 @@ class LegRunner:
         finally:
             self._destinations.leave(place, result)
         end = self._attempted(leg, cleared, (started_at, ended_at), result)
-        ends = end.row.delivery is not None and end.row.delivery.terminal
-        if result.outcome is not Outcome.OK and ends and await self._overtaken(leg, end):
+        final = result.outcome is not Outcome.OK and end.yields_from is None
+        if final and await self._overtaken(leg, end):
             return None
         return end
 

@@ -2,7 +2,7 @@
 
     calls ──▶ waiting ──▶ a batch ──▶ each call's future
                  ▲ one that comes alone goes in the next turn of the loop; behind a batch of several
-                 └ the next one that is not full waits a moment for company
+                 └ the next one that is not full waits a moment for company (`reminders.pacing`)
 
 The same work thirty times in a row costs a third less than between other work, which pushes its
 code and data out of the processor's caches; and the store is asked once. A call that was given up
@@ -15,15 +15,15 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from reminders.pacing import Pace
+
 Asked = TypeVar("Asked")
 Made = TypeVar("Made")
 
 MOST = 32
 """In a batch: 3 ms of work."""
 PACE_S = 0.005
-"""From the beginning of a batch of `BUSY` to the next one's, unless that is full; less after a
-smaller one."""
-BUSY = 4
+"""The longest wait from the beginning of one batch to the next one's, unless that is full."""
 
 
 class _Call(Generic[Asked, Made]):
@@ -50,11 +50,9 @@ class Gathering(Generic[Asked, Made]):
     ) -> None:
         """`make`: one result for each, in order; an exception is raised in its call."""
         self._make = make
-        self._pace_s = pace_s
+        self._pace = Pace(pace_s)
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Call[Asked, Made]] = deque()
-        self._next_at = 0.0
-        """When a batch that is not full may begin, by the loop's clock."""
         self._scheduled: asyncio.Handle | None = None
         self._under_way: set[asyncio.Task[None]] = set()
 
@@ -69,8 +67,8 @@ class Gathering(Generic[Asked, Made]):
     def _schedule(self) -> None:
         if self._scheduled is not None:
             self._scheduled.cancel()
-        wait_s = self._next_at - self._loop.time()
-        if wait_s <= 0 or len(self._waiting) >= MOST:
+        wait_s = self._pace.wait_s(self._loop.time())
+        if not wait_s or len(self._waiting) >= MOST:
             self._scheduled = self._loop.call_soon(self._begin)
         else:
             self._scheduled = self._loop.call_later(wait_s, self._begin)
@@ -84,9 +82,7 @@ class Gathering(Generic[Asked, Made]):
                 call.over()
             else:
                 batch.append(call)
-        if len(batch) > 1:
-            share = min(len(batch), BUSY) / BUSY
-            self._next_at = self._loop.time() + share * self._pace_s
+        self._pace.begun(len(batch), self._loop.time())
         if self._waiting:
             self._schedule()
         if batch:

@@ -7,8 +7,7 @@
 
 Where the server is faster than the callers, nothing would ever gather that way, and a batch of one
 costs both sides thrice as much for each row as a batch of five. So batches may be paced: behind
-one that held several rows, the next one that is not full waits a moment for company; the longer,
-the more there were, since so many more will come meanwhile.
+one that held several rows, the next one that is not full waits a moment for company (`pacing`).
 
 A batch shares its fate, so one that failed may have failed because of one row or of its size: each
 of its mutations is sent again alone, once, with the same stamps. Where the driver knows that the
@@ -26,6 +25,7 @@ from cassandra import Unavailable
 from cassandra.cluster import NoHostAvailable
 
 from reminders.errors import StoreUnavailable
+from reminders.pacing import Pace
 from reminders.storage.bridge import UNAVAILABLE
 from reminders.storage.wire import Mutation
 
@@ -33,8 +33,6 @@ MAX_IN_FLIGHT = 8
 MAX_FULL_IN_FLIGHT = 16
 """Beyond `in_flight` only full batches are sent: they hide the way there and back, while items of
 few callers had better gather."""
-BUSY_ITEMS = 4
-"""Behind a batch of so many, the next one waits for the whole pace."""
 MAX_ITEMS = 32
 """About 42 KiB of ordinary creates. Of 20 each cost Cassandra a tenth to a fifth more."""
 MAX_BYTES = 44 * 1024
@@ -105,22 +103,19 @@ class GroupWriter:
         linger_s: float = 0.0,
     ) -> None:
         """`in_flight`: batches under way that need not be full. Few: more gathers in each, which
-        costs the server less, and a caller waits for a round trip more. `pace_s`: a batch that is
-        not full begins so long after one of `BUSY_ITEMS` rows, at least, and sooner after a smaller
-        one; whoever comes alone waits for nothing. `linger_s`: how long one waits for company in
-        any case; for what nobody waits for.
+        costs the server less, and a caller waits for a round trip more. `pace_s`: the longest wait
+        of a batch that is not full behind one of several rows. `linger_s`: how long one waits for
+        company in any case; for what nobody waits for.
         """
         self._sender = sender
         self._most_in_flight = in_flight
-        self._pace_s = pace_s
+        self._pace = Pace(pace_s)
         self._linger_s = linger_s
         self._patience_s = patience_s
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[_Item] = deque()
         self._waiting_bytes = 0
         self._in_flight = 0
-        self._next_at = 0.0
-        """When a batch that is not full may begin, by the loop's clock."""
         self._scheduled: asyncio.Handle | None = None
         self._at_once = False
         """Of what is scheduled: in the next turn, not after lingering."""
@@ -180,20 +175,18 @@ class GroupWriter:
         """How long what waits now goes on waiting for company, in seconds."""
         if self._is_full():
             return 0.0
-        return max(self._linger_s, self._next_at - self._loop.time())
+        return max(self._linger_s, self._pace.wait_s(self._loop.time()))
 
     def _pump(self) -> None:
         self._scheduled = None
         while self._waiting and self._may_send():
-            if not self._is_full() and self._loop.time() < self._next_at:
+            if not self._is_full() and self._pace.wait_s(self._loop.time()):
                 self._schedule()
                 break
             group = self._take()
             if group:
                 self._in_flight += 1
-                if len(group) > 1:
-                    share = min(len(group), BUSY_ITEMS) / BUSY_ITEMS
-                    self._next_at = self._loop.time() + share * self._pace_s
+                self._pace.begun(len(group), self._loop.time())
                 self._send(group, self._landed)
         if self._has_room():
             self._room.set()

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from scheduler.gathering import BUSY, MOST, Gathering
+from reminders.pacing import BUSY
+from scheduler.gathering import MOST, Gathering
 
 LONG_S = 3600.0
 
@@ -127,5 +128,5 @@ async def test_behind_few_the_wait_is_shorter(count: int) -> None:
     """In proportion."""
     desk = Desk()
     await asyncio.gather(*desk.ask(*range(count)))
-    wait_s = desk.gathering._next_at - asyncio.get_running_loop().time()
+    wait_s = desk.gathering._pace.wait_s(asyncio.get_running_loop().time())
     assert wait_s == pytest.approx(LONG_S * count / BUSY, abs=1)

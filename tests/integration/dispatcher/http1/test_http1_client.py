@@ -13,6 +13,7 @@ import pytest
 
 from dispatcher.http1 import AddressInfo, Client, Dialer, HttpFailure, Origin, client, origin_of
 from dispatcher.http1.connection import Answer, Connection
+from reminders.localstack.ports import free_port
 from tests.garbage import left_behind
 from tests.standins.tls import Authority
 
@@ -242,7 +243,7 @@ async def test_one_that_is_closed_after_the_request_leaves_it_unknown() -> None:
 async def test_nobody_listens() -> None:
     """Nothing was sent."""
     async with using() as it:
-        there = origin_of(f"http://127.0.0.1:{unused_port()}")
+        there = origin_of(f"http://127.0.0.1:{free_port()}")
         assert await failed(it.post(there, REQUEST)) == ("connect", False)
 
 
@@ -413,7 +414,7 @@ async def test_a_post_leaves_nothing_for_the_collector(how: str) -> None:
     """Neither the connection nor what it failed with. The server here leaves some."""
     plays = {"answers": answering(ANSWER, ANSWER), "closes": closing, "hangs": answering(b"")}
     async with server(plays.get(how, closing)) as there, using(within=SOON / 6) as it:
-        origin = there.origin if how in plays else origin_of(f"http://127.0.0.1:{unused_port()}")
+        origin = there.origin if how in plays else origin_of(f"http://127.0.0.1:{free_port()}")
 
         async def work(_number: int) -> None:
             with contextlib.suppress(HttpFailure):
@@ -423,9 +424,3 @@ async def test_a_post_leaves_nothing_for_the_collector(how: str) -> None:
         left = await left_behind(work)
         assert not [name for name in left if name.startswith(ours)]
         assert how != "refuses" or not left
-
-
-def unused_port() -> int:
-    """Nobody listens there any more."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        return int(gone.getsockname()[1])
