@@ -13,7 +13,21 @@ from reminders.coordination.claims import MAX_BATCH
 from reminders.coordination.connection import send
 from reminders.errors import CoordinationUnavailable
 from reminders.ports import ClaimAnswer, Copy, LeaseAnswer
-from tests.contract.coordination.support import LONG, NO_WAIT, SECOND, RedisServer, state_of, until
+from tests.contract.coordination.support import (
+    LONG,
+    NO_WAIT,
+    SECOND,
+    RedisServer,
+    caught_up,
+    state_of,
+    until,
+)
+
+
+async def hold(coordination: RedisCoordination, client: Redis, shard: int = 0) -> None:
+    """Take it for token `t`; what is read from now on is fresh."""
+    await coordination.leases.acquire(shard, "t")
+    await caught_up(coordination, client)
 
 
 def due(coordination: RedisCoordination, **options: object) -> Copy:
@@ -89,7 +103,7 @@ async def test_a_full_server_keeps_leases_and_claims_nothing(
     client: Redis, coordination: RedisCoordination
 ) -> None:
     """Renewing works without memory; a claim fails whole, and succeeds when there is room again."""
-    await coordination.leases.acquire(0, "t")
+    await hold(coordination, client)
     copies = [due(coordination, recurs=True) for _ in range(5)]
     await client.config_set("maxmemory", 1)
     assert await coordination.leases.renew({0: "t"}) == {0: LeaseAnswer.HELD}
@@ -105,7 +119,7 @@ async def test_without_replicas_that_are_demanded_nothing_is_claimed(
     client: Redis, coordination: RedisCoordination
 ) -> None:
     """An isolated master must stop: NOREPLICAS is unavailability."""
-    await coordination.leases.acquire(0, "t")
+    await hold(coordination, client)
     await client.config_set("min-replicas-to-write", 1)
     with pytest.raises(CoordinationUnavailable):
         await coordination.claims.claim(0, "t", [due(coordination)])
@@ -118,7 +132,7 @@ async def test_a_broken_stream_does_not_lose_what_was_handed_on(
     client: Redis, coordination: RedisCoordination
 ) -> None:
     """An error half-way rolls nothing back: what got its job is on record as claimed."""
-    await coordination.leases.acquire(0, "t")
+    await hold(coordination, client)
     await client.set("fires:{0}", "no stream")
     copies = [due(coordination), due(coordination, recurs=True), due(coordination)]
     with pytest.raises(ResponseError, match="WRONGTYPE"):
@@ -133,7 +147,7 @@ async def test_keys_carry_their_shard_and_end(
     client: Redis, coordination: RedisCoordination
 ) -> None:
     """On a cluster a shard is in one slot; what is not a stream or a home ends by itself."""
-    await coordination.leases.acquire(7, "t")
+    await hold(coordination, client, 7)
     copy = due(coordination, shard=7, recurs=True)
     await coordination.claims.claim(7, "t", [copy])
     await coordination.claims.revoke(7, "r", through_version=1, entries=[copy.state.entry])
@@ -153,7 +167,7 @@ async def test_reclaiming_forgets_dead_consumers_that_hold_nothing(
 ) -> None:
     """One that holds a message stays, however long it was silent."""
     jobs = coordination.jobs
-    await coordination.leases.acquire(0, "t")
+    await hold(coordination, client)
     await coordination.claims.claim(0, "t", [due(coordination) for _ in range(2)])
     await jobs.done(await jobs.read("finished", [0], count=1, wait=NO_WAIT))
     await jobs.read("holding", [0], count=1, wait=NO_WAIT)
@@ -193,9 +207,9 @@ async def test_many_commands_at_once_share_the_pool(coordination: RedisCoordinat
     await asyncio.gather(*(coordination.leases.holder(n) for n in range(100)))
 
 
-async def test_too_big_a_batch_is_refused(coordination: RedisCoordination) -> None:
+async def test_too_big_a_batch_is_refused(client: Redis, coordination: RedisCoordination) -> None:
     """It would hold up the server and break Lua's stack."""
-    await coordination.leases.acquire(0, "t")
+    await hold(coordination, client)
     copies = [due(coordination, group_id="g") for _ in range(MAX_BATCH)]
     answers = await coordination.claims.claim(0, "t", copies)
     assert answers == [ClaimAnswer.CLAIMED] * MAX_BATCH
