@@ -1,7 +1,7 @@
 """The services as child processes: started, waited for, watched, stopped. Never orphaned.
 
-They live in sessions of their own (`localstack.process`), so that a terminal's Ctrl-C reaches only
-this process; it then sends SIGTERM, which drains them, and a second Ctrl-C kills them.
+They live in process groups of their own (`localstack.process`), so that a terminal's Ctrl-C reaches
+only this process; it then sends SIGTERM, which drains them, and a second Ctrl-C kills them.
 """
 
 import http.client

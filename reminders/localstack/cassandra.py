@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from reminders.localstack.failure import StepFailedError
-from reminders.localstack.process import ServerProcess, start
+from reminders.localstack.process import ServerProcess, start, yielding
 
 HEAP_VARIABLE: Final = "TOCSIN_CASSANDRA_HEAP"
 COMMITLOG_VARIABLE: Final = "TOCSIN_CASSANDRA_COMMITLOG_SYNC"
@@ -117,14 +117,6 @@ _JVM: Final = (
     "-Dcassandra-foreground=yes",
     "-Dcassandra.shutdown_announce_in_ms=0",
 )
-# On a machine of two cores the compiler of a new path kept services from theirs for up to a tenth
-# of a second. It yields to whoever wakes; and so do threads to which Cassandra gives Java's lowest
-# priority. Nobody gets more than the usual: that would need privileges.
-_GIVING_WAY: Final = (
-    "-XX:ThreadPriorityPolicy=1",
-    "-XX:CompilerThreadPriority=10",
-    *(f"-XX:JavaPriority{number}_To_OSPriority=0" for number in range(6, 11)),
-)
 # A node alone has no ring to hear from and no gossip to wait for.
 _ALONE: Final = ("-Dcassandra.ring_delay_ms=0", "-Dcassandra.skip_wait_for_gossip_to_settle=0")
 
@@ -201,7 +193,6 @@ def command_line(java: Path, jars: Sequence[Path], settings: CassandraSettings) 
         f"-Xms{settings.heap}",
         f"-Xmx{settings.heap}",
         *_JVM,
-        *_GIVING_WAY,
         *(() if settings.seeds else _ALONE),
         *(f"--add-exports={package}=ALL-UNNAMED" for package in _EXPORTS),
         *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENS),
@@ -225,7 +216,7 @@ def launch(
     (directory / "logback.xml").write_text(LOGGING.format(directory=directory))
     return start(
         "Cassandra",
-        command_line(java, jars, settings),
+        yielding(command_line(java, jars, settings)),  # the services have an instant to keep
         output=directory / "output.log",
         logs=[directory / "system.log"],
         environment={

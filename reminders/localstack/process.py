@@ -24,6 +24,8 @@ from reminders.localstack.failure import StepFailedError, tail
 POLL_S: Final = 0.05
 REPORT_EVERY_S: Final = 5.0
 STOP_TIMEOUT_S: Final = 20.0
+NICE: Final = 10
+"""Of who lets others go first. With 19 a store would starve beside tests that compute."""
 
 # Runs in the child before the server does: a fresh interpreter, since Python code between fork and
 # exec can deadlock in a process with threads. Arguments: the parent's pid, then the command line.
@@ -32,6 +34,13 @@ import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGTERM)
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[2], sys.argv[2:])
+"""
+_LET_OTHERS_GO_FIRST: Final = """
+import contextlib, os, sys
+os.nice(int(sys.argv[1]))
+with contextlib.suppress(AttributeError, OSError):  # only on Linux; a sandbox may forbid it
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+os.execv(sys.argv[2], sys.argv[2:])
 """
 
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="localstack-starter")
@@ -43,7 +52,8 @@ class ServerProcess:
 
     Attributes:
         name: as shown to people ("Cassandra").
-        process: the running child, in a session of its own: Ctrl-C reaches it only through us.
+        process: the running child, in a process group of its own: Ctrl-C reaches it only through
+            us.
         logs: the files whose ends tell why it failed.
         started: time.monotonic() at its start.
     """
@@ -101,6 +111,19 @@ class ServerProcess:
         )
 
 
+def yielding(command: Sequence[str]) -> list[str]:
+    """The command line that runs it so that this machine's other processes go first.
+
+    Beside them it gets a tenth of their share of a CPU that all of them want, and its threads
+    interrupt nobody when they wake (SCHED_BATCH, on Linux).
+    """
+    return [*_python(_LET_OTHERS_GO_FIRST), str(NICE), *command]
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
 def start(
     name: str,
     command: Sequence[str],
@@ -121,7 +144,7 @@ def start(
         keep_open: descriptors the server inherits (a lock that lives as long as the server does).
     """
     if sys.platform == "linux":
-        wrapped = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command]
+        wrapped = [*_python(_DIE_WITH_PARENT), str(os.getpid()), *command]
     else:
         wrapped = list(command)
 
@@ -134,7 +157,9 @@ def start(
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **(environment or {})},
                 pass_fds=tuple(keep_open),
-                start_new_session=True,
+                # Not a session: Linux shares the CPU among sessions first (autogroup), and then
+                # niceness counts only within each, and short turns for less.
+                process_group=0,
             )
 
     started = time.monotonic()
