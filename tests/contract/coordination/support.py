@@ -222,8 +222,13 @@ class RedisWorld(World):
         return cls(coordination, client)
 
     async def hold(self, shard: int = 0, token: str = "t") -> None:
+        """Until the adapter's clock is past the server's time, too: it errs by half a round trip,
+        and a copy that seems read before the lease is stale.
+        """
         await super().hold(shard, token)
-        await caught_up(self.coordination, self.client)
+        seconds, micros = await self.client.time()
+        now = datetime.fromtimestamp(seconds + micros / 1e6, UTC)
+        await self.coordination.clock.sleep_until(now)
 
     def now(self) -> datetime:
         return self.coordination.clock.now()
@@ -259,15 +264,6 @@ class RedisWorld(World):
     async def close(self) -> None:
         await super().close()
         await self.client.aclose()
-
-
-async def caught_up(coordination: RedisCoordination, client: Redis) -> None:
-    """Return once the adapter's clock is past the server's time: it errs by half a round trip.
-
-    After a lease was taken: a copy that seems read before that is stale.
-    """
-    seconds, micros = await client.time()
-    await coordination.clock.sleep_until(datetime.fromtimestamp(seconds + micros / 1e6, UTC))
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> None:

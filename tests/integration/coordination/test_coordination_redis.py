@@ -18,7 +18,7 @@ from tests.contract.coordination.support import (
     NO_WAIT,
     SECOND,
     RedisServer,
-    caught_up,
+    RedisWorld,
     state_of,
     until,
 )
@@ -26,8 +26,7 @@ from tests.contract.coordination.support import (
 
 async def hold(coordination: RedisCoordination, client: Redis, shard: int = 0) -> None:
     """Take it for token `t`; what is read from now on is fresh."""
-    await coordination.leases.acquire(shard, "t")
-    await caught_up(coordination, client)
+    await RedisWorld(coordination, client).hold(shard)
 
 
 def due(coordination: RedisCoordination, **options: object) -> Copy:
